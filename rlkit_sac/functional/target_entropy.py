@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import overload
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+Number = TypeVar("Number", float, Tensor)
 
 
 def continuous_target_entropy(
@@ -42,11 +44,7 @@ def negative_dimension_target_entropy(dimensions: int) -> float:
     return -float(dimensions)
 
 
-@overload
-def discrete_target_entropy(num_actions: int, min_prob: float = 0.1) -> float: ...
-@overload
-def discrete_target_entropy(num_actions: Tensor, min_prob: float = 0.1) -> Tensor: ...
-def discrete_target_entropy(num_actions: int | Tensor, min_prob: float = 0.1) -> float | Tensor:
+def discrete_target_entropy(num_actions: Number, min_prob: float = 0.1) -> Number:
     r"""Entropy of a policy with a small probability spread evenly over all actions but one.
 
     .. math:: H = p\,(\log(K-1) - \log p) - (1-p)\log(1-p)
@@ -70,11 +68,7 @@ def discrete_target_entropy(num_actions: int | Tensor, min_prob: float = 0.1) ->
     return min_prob * (math.log(num_actions - 1) - math.log(min_prob)) + entropy_of_preferred
 
 
-@overload
-def scaled_log_target_entropy(num_actions: int) -> float: ...
-@overload
-def scaled_log_target_entropy(num_actions: Tensor) -> Tensor: ...
-def scaled_log_target_entropy(num_actions: int | Tensor) -> float | Tensor:
+def scaled_log_target_entropy(num_actions: Number) -> Number:
     r"""A little less than the entropy of a uniform policy, :math:`0.98 \log K`.
 
     Source: Christodoulou 2019 (arXiv:1910.07207), appendix.

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, MethodDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,6 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from rlkit_sac.graph.record import Recording
-
-if TYPE_CHECKING:
-    from torch.fx.node import Argument
 
 _aten = torch.ops.aten
 
@@ -149,7 +146,7 @@ class _Writer:
             return self.written[node]
         return found.base
 
-    def _call(self, node: Node, arguments: tuple[Argument, ...]) -> Node:
+    def _call(self, node: Node, arguments: tuple[Any, ...]) -> Node:
         """Add a call of the node's target, as a function of ``torch`` if there is one."""
         keywords = {
             name: value

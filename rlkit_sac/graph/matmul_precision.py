@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, Literal
 
@@ -16,8 +16,7 @@ MatmulPrecision = Literal["auto", "exact", "bfloat16"]
 _FLOAT32_ERROR = 1e-6
 
 
-@contextmanager
-def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
+def set_matmul_precision(kind: MatmulPrecision) -> AbstractContextManager[None]:
     """Choose the kernels of float32 matrix products on the CPU.
 
     PyTorch has two libraries for them. Its default, MKL, runs at half speed or less on processors
@@ -32,8 +31,7 @@ def set_matmul_precision(kind: MatmulPrecision) -> Iterator[None]:
     ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
     64.0
     """
-    with nullcontext() if kind == "exact" or not onednn_is_exact() else _onednn():
-        yield
+    return nullcontext() if kind == "exact" or not onednn_is_exact() else _onednn()
 
 
 @contextmanager

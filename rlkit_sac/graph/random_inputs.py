@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,25 +15,11 @@ _FRESH = frozenset(
 )
 
 
-class RandomInputs:
-    """Draws the numbers that a graph's random operations would draw, in their order.
-
-    Args:
-        draws: a function for each input.
-    """
-
-    def __init__(self, draws: tuple[Callable[[], Tensor], ...] = ()) -> None:
-        self._draws = draws
-
-    def __len__(self) -> int:
-        return len(self._draws)
-
-    def draw(self) -> list[Tensor]:
-        """Draw new numbers from PyTorch's generators."""
-        return [draw() for draw in self._draws]
+#: Draws one random input of a graph.
+Draw: TypeAlias = Callable[[], Tensor]
 
 
-def lift_random_inputs(graph: GraphModule) -> RandomInputs:
+def lift_random_inputs(graph: GraphModule) -> list[Draw]:
     """Turn the results of a graph's random operations into its last inputs.
 
     A compiler may draw random numbers in another way or order. Here they are drawn before the graph
@@ -43,20 +29,21 @@ def lift_random_inputs(graph: GraphModule) -> RandomInputs:
         graph: changed in place.
 
     Returns:
-        The draws for the new inputs. It is empty, and the graph unchanged, if some operation draws
-        from a distribution that the graph computes (such as ``multinomial``).
+        A function for each new input, which draws the numbers that the graph would draw, to be
+        called in order. There are none, and the graph is unchanged, if some operation draws from a
+        distribution that the graph computes (such as ``multinomial``).
 
     >>> from rlkit_sac.graph import record
     >>> graph = record(lambda: [torch.randn(2) + 1], []).graph
-    >>> noise = lift_random_inputs(graph)
-    >>> graph(torch.zeros(2)), len(noise)
+    >>> draws = lift_random_inputs(graph)
+    >>> graph(torch.zeros(2)), len(draws)
     ((tensor([1., 1.]),), 1)
     """
     random = [node for node in graph.graph.nodes if _is_random(node)]
     draws = [_draw(node) for node in random]
-    found = tuple(draw for draw in draws if draw is not None)
+    found = [draw for draw in draws if draw is not None]
     if len(found) < len(random):
-        return RandomInputs()
+        return []
     nodes = graph.graph
     places = nodes.find_nodes(op="placeholder")
     for number, node in enumerate(random):
@@ -73,7 +60,7 @@ def lift_random_inputs(graph: GraphModule) -> RandomInputs:
             filled.replace_all_uses_with(place)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-    return RandomInputs(found)
+    return found
 
 
 def _is_random(node: Node) -> bool:
@@ -84,7 +71,7 @@ def _is_in_place(node: Node) -> bool:
     return node.target._schema.name.endswith("_")  # type: ignore[union-attr]
 
 
-def _draw(node: Node) -> Callable[[], Tensor] | None:
+def _draw(node: Node) -> Draw | None:
     """Return a function that draws as the node does; None if the draw depends on its inputs."""
     if not isinstance(node.meta.get("val"), Tensor):
         return None

@@ -1,6 +1,5 @@
 """Networks that act and can be scored."""
 
-from rlkit_sac.modules.acting import acting_policy as acting_policy
 from rlkit_sac.modules.actors import categorical_actor as categorical_actor
 from rlkit_sac.modules.actors import categorical_actor_critic as categorical_actor_critic
 from rlkit_sac.modules.actors import gaussian_actor as gaussian_actor
@@ -33,3 +32,4 @@ from rlkit_sac.modules.priors.same_action import SameActionPrior as SameActionPr
 from rlkit_sac.modules.recurrent import MemoryOptions as MemoryOptions
 from rlkit_sac.modules.wrappers import EpsilonGreedy as EpsilonGreedy
 from rlkit_sac.modules.wrappers import PlainPolicy as PlainPolicy
+from rlkit_sac.modules.wrappers import acting_policy as acting_policy

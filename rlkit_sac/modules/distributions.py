@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import BatchError, ConfigError
 
 SampleShape = torch.Size | list[int] | tuple[int, ...]
 
@@ -135,6 +135,28 @@ class TanhGaussian(Distribution):
             low, high = self._box
             slope = slope + (0.5 * (high - low)).log()
         return normal - slope
+
+
+def check_log_prob(
+    log_prob: Tensor, batch_size: torch.Size, dist: Distribution, owner: str
+) -> None:
+    """Refuse log-probabilities that are not one number for each state.
+
+    Args:
+        log_prob: of actions.
+        batch_size: of the states.
+        dist: which gave them.
+        owner: of the distribution, in the error.
+
+    Raises:
+        BatchError: naming both shapes.
+    """
+    if log_prob.shape != batch_size:
+        raise BatchError(
+            f"{owner}'s {type(dist).__name__} gives log-probabilities of the shape "
+            f"{list(log_prob.shape)} for a batch {list(batch_size)}: they must be "
+            "summed over the action's dimensions (event dimension 1, Independent)"
+        )
 
 
 @lru_cache(maxsize=64)

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torchrl.modules import MLP, ValueOperator
 
-from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules.masked_critic import flat_parts
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.masked_critic import check_mask, flat_parts, has_hooks
 
 #: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
@@ -103,8 +103,8 @@ def perceptron_layers(network: nn.Module) -> Layers | None:
         or type(layers[0][1]) is not nn.Linear  # dropout of inputs would be that of all members
         or len({id(layer) for layer in owners}) < len(owners)
         or not all(_is_known(layer) for _, layer in layers)
-        or _has_hooks(network)
-        or _has_hooks(module)
+        or has_hooks(network)
+        or has_hooks(module)
     ):
         return None
     shape = module.out_features if type(module) is MLP and module._reshape_out else None
@@ -164,18 +164,14 @@ def evaluate_masked_perceptrons(
         ``[R, *, K, …]``.
 
     Raises:
-        BatchError: for perceptrons without K outputs.
+        BatchError: for perceptrons without K outputs, or another action.
     """
     batch, count = inputs.shape[not shared : -1], len(mask)
     ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
     shape = shape or outputs.shape[1:2]
-    if shape[0] != count:
-        raise BatchError(
-            f"the critics write values of {shape[0]} discrete actions, but parameter_mask has "
-            f"{count} rows: wanted one row for each"
-        )
+    check_mask(mask, shape[0], action)
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
@@ -282,11 +278,7 @@ def _is_known(layer: nn.Module) -> bool:
     known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
         type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
     )
-    return known and not _has_hooks(layer)
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
+    return known and not has_hooks(layer)
 
 
 def _is_plain(value: Any) -> bool:

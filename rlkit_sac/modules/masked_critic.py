@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
 from tensordict.nn import TensorDictModuleBase, TensorDictSequential
-from torch import Tensor
+from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
@@ -120,7 +120,7 @@ def write_masked_values(
     batch, count = tensordict.batch_size, len(mask)
     rows = tensordict.select(*read, strict=False).unsqueeze(-1).expand(*batch, count)
     action = tensordict.get(action_key)
-    check_mask(mask, action)
+    check_mask(mask, count, action)
     rows.set(action_key, torch.where(mask.bool(), action.unsqueeze(-2), 0.0))
     if batch:  # many networks, as those of images, take one batch dimension alone
         flat = (*batch[:-1], batch[-1] * count)
@@ -165,16 +165,17 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
     return matrix.bool()
 
 
-def check_mask(mask: Tensor, action: Tensor) -> None:
-    """Refuse a mask ``[K, D]`` of another D than the action's.
+def check_mask(mask: Tensor, num_actions: int, action: Tensor) -> None:
+    """Refuse a mask whose shape ``[K, D]`` is not that of the actions.
 
     Raises:
-        BatchError: naming both.
+        BatchError: naming both shapes.
     """
-    if action.shape[-1] != mask.shape[-1]:
+    wanted = [num_actions, action.shape[-1]]
+    if list(mask.shape) != wanted:
         raise BatchError(
-            f"parameter_mask has the shape {list(mask.shape)}, but the continuous action has "
-            f"{action.shape[-1]} dimensions: wanted one column for each"
+            f"parameter_mask has the shape {list(mask.shape)}, wanted {wanted}: one row for each "
+            "discrete action, one column for each continuous dimension"
         )
 
 
@@ -192,6 +193,34 @@ def used_dimensions(mask: Tensor) -> Tensor | None:
     if most > _FEW:
         return None
     return torch.argsort(mask, dim=-1, descending=True, stable=True)[:, :most]
+
+
+class ParameterMask(nn.Module):
+    """A mask ``[K, D]`` that moves with a loss, and is no part of its state dict.
+
+    Args:
+        mask: true where discrete action k uses dimension j.
+
+    Attributes:
+        mask: ones and zeros.
+        used: see :func:`used_dimensions`.
+
+    Raises:
+        ConfigError: for anything but a matrix of true and false.
+
+    >>> ParameterMask([[True, False], [False, True]]).mask
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    mask: Tensor
+    used: Tensor | None
+
+    def __init__(self, mask: Tensor | Sequence[Sequence[bool]]) -> None:
+        super().__init__()
+        matrix = mask_matrix(mask).to(torch.get_default_dtype())
+        self.register_buffer("mask", matrix, persistent=False)
+        self.register_buffer("used", used_dimensions(matrix), persistent=False)
 
 
 def split_at(
@@ -221,10 +250,14 @@ def flat_parts(
     """
     whole = not isinstance(network, TensorDictSequential)
     if plain:
-        hooks = network._forward_hooks or network._forward_pre_hooks or network._backward_hooks
-        whole = type(network) is not TensorDictSequential or bool(hooks)
+        whole = type(network) is not TensorDictSequential or has_hooks(network)
     if whole:
         yield network
         return
     for part in network.module:
         yield from flat_parts(part, plain=plain)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether calling a module does more than its ``forward``."""
+    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)

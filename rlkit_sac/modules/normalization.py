@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from tensordict.utils import unravel_key
 from torch import Tensor, distributed, nn
+from torch.distributed import ProcessGroup
 from torch.distributions import Distribution
 
 from rlkit_sac.functional.value_distribution import LARGEST_VALUE
 from rlkit_sac.modules.notes import note_by
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 _EPS = 1e-8  # added to variances, which may be 0
 _AS_OBSERVED = "as_observed"  # holds the entries before normalization

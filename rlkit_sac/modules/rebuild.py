@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormali
 from rlkit_sac.modules.notes import BUILDERS, Note, note_of
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
-from rlkit_sac.modules.temperature import AlphaParametrization, Temperature
+from rlkit_sac.modules.temperature import Temperature
 
 
 def build_from_note(note: Note) -> Any:
@@ -125,16 +126,10 @@ def _noted(value: Any, name: str) -> Any:
 
 
 def _boltzmann_policy(
-    critic: TensorDictModule,
-    num_qvalue_nets: int,
-    *,
-    mode: AlphaParametrization,
-    minimum: float | None,
-    maximum: float | None,
-    **options: Any,
+    critic: TensorDictModule, num_qvalue_nets: int, **options: Any
 ) -> BoltzmannPolicy:
     critics = stack_critics([critic] * num_qvalue_nets)
-    temperature = Temperature(mode, minimum, maximum)
+    temperature = Temperature(**{each.name: options.pop(each.name) for each in fields(Temperature)})
     return BoltzmannPolicy(critics, torch.zeros(()), temperature, **options)
 
 

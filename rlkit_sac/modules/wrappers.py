@@ -1,16 +1,17 @@
-"""Policies made of others: epsilon-greedy ones, and plain modules for deployment."""
+"""Policies made of others: epsilon-greedy ones, those of losses, plain ones for deployment."""
 
 from collections.abc import Sequence
 from copy import deepcopy
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase, unravel_key
-from tensordict.nn import TensorDictModuleBase
+from tensordict.nn import TensorDictModuleBase, TensorDictSequential
 from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import next_key, policy_states
+from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 
 
 class EpsilonGreedy(TensorDictModuleBase):
@@ -58,6 +59,33 @@ class EpsilonGreedy(TensorDictModuleBase):
             each = explore.reshape((*explore.shape, *(1,) * (first.ndim - explore.ndim)))
             tensordict.set(key, torch.where(each.to(first.device), second, first))
         return tensordict
+
+
+def acting_policy(
+    parts: Sequence[TensorDictModuleBase],
+    normalizer: ObservationNormalizer | None = None,
+    *,
+    epsilon: float | None = None,
+    encoder: TensorDictModuleBase | None = None,
+) -> TensorDictModuleBase:
+    """An actor, a Boltzmann policy, or one after the other, as one module.
+
+    Args:
+        parts: the modules that act.
+        normalizer: of the observations that they read.
+        epsilon: makes the deterministic mode of each part epsilon-greedy.
+        encoder: comes before the parts.
+
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> acting_policy([tanh_gaussian_actor(3, [-1.0], [1.0])], epsilon=0.1).in_keys
+    ['observation']
+    """
+    if epsilon is not None:
+        parts = [EpsilonGreedy(part, epsilon) for part in parts]
+    if encoder is not None:
+        parts = [encoder, *parts]
+    policy = parts[0] if len(parts) == 1 else TensorDictSequential(*parts)
+    return policy if normalizer is None else NormalizedPolicy(policy, normalizer)
 
 
 class PlainPolicy(nn.Module):

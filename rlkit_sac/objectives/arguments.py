@@ -16,8 +16,9 @@ from rlkit_sac.config.loss import ReturnConfig
 from rlkit_sac.config.options import NonNegativeInt, check_config, check_value, plain_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.objectives.contract import Reduction, ScalarOutputMode
 
+Reduction = Literal["mean", "sum", "none"]
+ScalarOutputMode = Literal["exclude", "non_tensor"]
 Class = TypeVar("Class", bound=type[Any])
 
 
@@ -26,7 +27,7 @@ class LossOptions:
     r"""What every loss takes beside the fields of its section of a configuration.
 
     Raises:
-        ConfigError: for a ``burn_in`` below 0.
+        ConfigError: for a value that an option cannot have.
     """
 
     reduction: Reduction = "mean"
@@ -47,6 +48,10 @@ class LossOptions:
     """Add statistics of the critics to the output."""
 
     def __post_init__(self) -> None:
+        check_value("reduction", self.reduction, Reduction)
+        weights = self.use_prioritized_weights
+        check_value("use_prioritized_weights", weights, bool | Literal["auto"])
+        check_value("scalar_output_mode", self.scalar_output_mode, ScalarOutputMode | None)
         check_value("burn_in", self.burn_in, NonNegativeInt)
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
-from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from tensordict.nn import TensorDictModuleBase, TensorDictParams
+from torch import Tensor, nn
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
@@ -22,16 +22,11 @@ from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
+from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
+from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
-from rlkit_sac.objectives.transitions import TransitionKeys, Transitions, detached
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-Reduction = Literal["mean", "sum", "none"]
-ScalarOutputMode = Literal["exclude", "non_tensor"]
-
+from rlkit_sac.objectives.transitions import TransitionKeys, detached
 
 Result = TypeVar("Result")
 
@@ -48,8 +43,6 @@ def names_misfits(method: Callable[..., Result]) -> Callable[..., Result]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Result:
         try:
             return method(self, *args, **kwargs)
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError:
             if args and isinstance(args[0], TensorDictBase):
                 for name in (each for each in self.network_names if each not in self.recurrent):
@@ -81,10 +74,11 @@ class LossContract(LossModule):
 
     gamma: float | Tensor
     reward_scale: float | Tensor
-    burn_in: int = 0
     deactivate_vmap: bool = False
     #: What the networks share, if they do: it encodes the states that they read.
     encoder_network: Any
+    encoder_network_params: TensorDictParams
+    target_encoder_network_params: TensorDictParams
     #: The networks, whose parameters this loss holds.
     network_names: tuple[str, ...] = ()
 
@@ -94,29 +88,20 @@ class LossContract(LossModule):
     _read_keys: TransitionKeys | None
     _out_keys: list[str] | None
 
-    def __init__(
-        self,
-        reduction: Reduction,
-        scalar_output_mode: ScalarOutputMode | None,
-        use_prioritized_weights: bool | Literal["auto"],
-    ) -> None:
-        self._in_keys = self._read_keys = None
-        self._out_keys = None
+    def __init__(self, options: LossOptions) -> None:
+        self._in_keys = self._read_keys = self._out_keys = None
         super().__init__()
-        check_value("reduction", reduction, Reduction)
-        check_value("use_prioritized_weights", use_prioritized_weights, bool | Literal["auto"])
-        check_value("scalar_output_mode", scalar_output_mode, ScalarOutputMode | None)
-        if reduction == "none" and scalar_output_mode is None:
+        self.reduction, self.scalar_output_mode = options.reduction, options.scalar_output_mode
+        self.use_prioritized_weights = options.use_prioritized_weights
+        self.burn_in, self.diagnostics = options.burn_in, options.diagnostics
+        if self.reduction == "none" and self.scalar_output_mode is None:
             warnings.warn(
                 "reduction='none' gives losses of the batch's shape, beside which a TensorDict "
                 "cannot hold scalars such as alpha: they are left out. Pass "
                 "scalar_output_mode='exclude' to agree, or 'non_tensor' to keep them.",
                 stacklevel=3,
             )
-            scalar_output_mode = "exclude"
-        self.reduction = reduction
-        self.scalar_output_mode = scalar_output_mode
-        self.use_prioritized_weights = use_prioritized_weights
+            self.scalar_output_mode = "exclude"
         self.recurrent: dict[str, RecurrentNetwork] = {}
         self.encoder_network = None
 
@@ -153,15 +138,16 @@ class LossContract(LossModule):
             )
         return self._read_keys
 
-    def _set_in_keys(self) -> list[NestedKey]:
-        """Compute ``in_keys`` again."""
-        self._in_keys = self._transitions.in_keys()
-        return self._in_keys
+    def _batch_keys(self) -> list[NestedKey]:
+        """Every entry that the loss reads."""
+        return self._transitions.in_keys()
 
     @property
     def in_keys(self) -> list[NestedKey]:
         """Entries read from the batch."""
-        return self._set_in_keys() if self._in_keys is None else self._in_keys
+        if self._in_keys is None:
+            self._in_keys = self._batch_keys()
+        return self._in_keys
 
     @in_keys.setter
     def in_keys(self, values: list[NestedKey]) -> None:
@@ -230,25 +216,6 @@ class LossContract(LossModule):
                 states = normalizer.normalized(states)
         return states
 
-    def _select(
-        self,
-        tensordict: TensorDictBase,
-        required: Sequence[NestedKey],
-        *,
-        sequential: str,
-        reward_weights: Tensor | None = None,
-    ) -> Transitions:
-        """Check a batch and select what the losses read, see :class:`TransitionKeys`."""
-        if self.burn_in and not self.recurrent:
-            raise ConfigError(f"burn_in is {self.burn_in}, but no network has a memory: leave it 0")
-        return self._transitions.read(
-            tensordict,
-            required,
-            self._loss_mask_keys(),
-            reward_weights=reward_weights,
-            sequential=sequential,
-        )
-
     def _remember(
         self,
         tensordict: TensorDictBase,
@@ -262,6 +229,10 @@ class LossContract(LossModule):
             with torch.no_grad():
                 read = replace(read, states=states, next_states=self._encoded(read.next_states))
         if not self.recurrent:
+            if self.burn_in:
+                raise ConfigError(
+                    f"burn_in is {self.burn_in}, but no network has a memory: leave it 0"
+                )
             return read
         rows = Rows.of(
             tensordict,
@@ -271,8 +242,12 @@ class LossContract(LossModule):
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
-        vmap = {"randomness": self.vmap_randomness, "one_by_one": self.deactivate_vmap}
-        return rows.encode(read, passes, **vmap)
+        return rows.encode(read, passes)
+
+    def _members(self, network: nn.Module, params: TensorDictBase) -> Members:
+        """A network with its parameters, or those of several."""
+        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
+        return Members(network, params, *how)
 
     def _encoded(self, states: TensorDictBase) -> TensorDictBase:
         """States with what the encoder writes there."""
@@ -304,7 +279,7 @@ class LossContract(LossModule):
     def policy(self) -> TensorDictModuleBase:
         """The acting policy."""
 
-    def train(self, mode: bool = True) -> Self:
+    def train(self, mode: bool = True) -> LossContract:
         """Set training mode here and in the networks (dropout, running statistics)."""
         super().train(mode)
         for name in self.network_names:

@@ -22,7 +22,7 @@ from rlkit_sac.modules.ensemble import (
     perceptron_chain,
     takes_masked_action,
 )
-from rlkit_sac.modules.masked_critic import check_mask, write_masked_values
+from rlkit_sac.modules.masked_critic import ParameterMask, write_masked_values
 from rlkit_sac.objectives.checks import refuse_batch_norm
 
 
@@ -151,20 +151,6 @@ class Members(NamedTuple):
         return run_each(inputs.copy(), self.params)
 
 
-class MaskedAction(NamedTuple):
-    """A continuous action of which each discrete action reads some dimensions.
-
-    Attributes:
-        key: of the continuous action.
-        mask: ``[K, D]``.
-        used: ``[K, n]``, see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
-    """
-
-    key: NestedKey
-    mask: Tensor
-    used: Tensor | None
-
-
 def evaluate_members(
     members: Members,
     part: TensorDictModuleBase,
@@ -172,7 +158,7 @@ def evaluate_members(
     key: NestedKey,
     *,
     shared: bool,
-    masked: MaskedAction | None = None,
+    mask: tuple[NestedKey, ParameterMask] | None = None,
 ) -> Tensor:
     """An entry ``[R, *, …]`` that a part of each network writes.
 
@@ -185,15 +171,16 @@ def evaluate_members(
         inputs: ``[*]``, or ``[R, *]``.
         key: of the entry, unraveled.
         shared: whether inputs are ``[*]``, the same for all.
-        masked: evaluate the part for each of K discrete actions, and keep of each evaluation the
-            output of its action, see :class:`~rlkit_sac.modules.MaskedCritic`.
+        mask: of a continuous action with this key: evaluate the part for each of K discrete
+            actions, and keep of each evaluation the output of its action, see
+            :class:`~rlkit_sac.modules.MaskedCritic`.
     """
     chain = None if members.one_by_one else perceptron_chain(part, key)
-    if chain is None or not (masked is None or takes_masked_action(chain, masked.key)):
+    if chain is None or not (mask is None or takes_masked_action(chain, mask[0])):
         run: Callable[[TensorDictBase], TensorDictBase] = part
-        if masked is not None:
-            keys = {"action_key": masked.key, "action_value_key": key}
-            run = partial(write_masked_values, part, masked.mask, **keys)
+        if mask is not None:
+            keys = {"action_key": mask[0], "action_value_key": key}
+            run = partial(write_masked_values, part, mask[1].mask, **keys)
         return members.run(run, inputs, shared=shared).get(key)
     *before, (head, head_layers) = chain
     for each, layers in before:
@@ -204,11 +191,10 @@ def evaluate_members(
         inputs, shared = inputs.copy().set(each.out_keys[0], out), False
     weights = members.params_of(head).flatten_keys(".")
     entries = [inputs.get(name) for name in head.in_keys]
-    if masked is None:
+    if mask is None:
         return evaluate_perceptrons(head_layers, weights, torch.cat(entries, -1), shared=shared)
     *others, action = entries
-    check_mask(masked.mask, action)
-    read = torch.cat(others, -1)
+    read, masks = torch.cat(others, -1), mask[1]
     return evaluate_masked_perceptrons(
-        head_layers, weights, read, action, masked.mask, masked.used, shared=shared
+        head_layers, weights, read, action, masks.mask, masks.used, shared=shared
     )

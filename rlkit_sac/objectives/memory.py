@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -98,19 +98,17 @@ class Rows:
         states = states.copy().set("is_init", believed)
         return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
 
-    def encode(self, read: TransitionsT, passes: Iterable[Pass], **vmap: Any) -> TransitionsT:
+    def encode(self, read: TransitionsT, passes: Iterable[Pass]) -> TransitionsT:
         """The steps after the burn-in, with what memories remember there.
 
         Args:
             read: the batch and its states, as the loss reads them.
             passes: of all memories.
-            **vmap: ``randomness`` and ``one_by_one`` of
-                :class:`~rlkit_sac.objectives.members.Members`.
         """
         after = (..., slice(self.burn_in, None))
         states, next_states = read.states[after], read.next_states[after]
         for each in passes:
-            encoded, next_encoded = each.network.encode(self, each, **vmap)
+            encoded, next_encoded = each.network.encode(self, each)
             if each.at_states:
                 states.set((ENCODED, each.entry), encoded)
             if next_encoded is not None:
@@ -128,8 +126,8 @@ class Pass:
     Attributes:
         network: whose memory runs.
         entry: under which encoded states hold what it remembers.
-        params: of the network, or of R stacked ones.
-        members: which of the stored states of an ensemble belong to the networks; default all.
+        members: the network with its parameters, or R of them.
+        indices: which of the stored states of an ensemble belong to the networks; default all.
         at_states: whether states are encoded.
         at_next_states: whether next states are.
         grad: whether with gradients.
@@ -139,8 +137,8 @@ class Pass:
 
     network: RecurrentNetwork
     entry: str
-    params: TensorDictBase
-    members: Tensor | None = None
+    members: Members
+    indices: Tensor | None = None
     at_states: bool = True
     at_next_states: bool = True
     grad: bool = True
@@ -176,7 +174,8 @@ class RecurrentNetwork:
             ConfigError: for a memory at another place, or several.
         """
         parts = list(flat_parts(network))
-        found = [place for place, part in enumerate(parts) if _has_memory(part)]
+        memories = [any(isinstance(each, Memory) for each in part.modules()) for part in parts]
+        found = [place for place, has_memory in enumerate(memories) if has_memory]
         if not found:
             return None
         place = found[0]
@@ -223,9 +222,7 @@ class RecurrentNetwork:
                 "'prev_action'"
             )
 
-    def encode(
-        self, rows: Rows, of: Pass, **vmap: Any
-    ) -> tuple[TensorDictBase, TensorDictBase | None]:
+    def encode(self, rows: Rows, of: Pass) -> tuple[TensorDictBase, TensorDictBase | None]:
         r"""What the head reads of the memory, at the states of rows and at the next ones.
 
         .. math::
@@ -238,18 +235,16 @@ class RecurrentNetwork:
         Args:
             rows: the batch.
             of: the parameters, and what is encoded.
-            **vmap: ``randomness`` and ``one_by_one`` of
-                :class:`~rlkit_sac.objectives.members.Members`.
 
         Returns:
             For the T' steps after the burn-in, entries ``[*, T', …]``, ``[*, T', R, …]`` for an
             ensemble.
         """
-        params, cells, burn_in = of.params, cells_of(self.memory), rows.burn_in
-        members = Members(self.network, params, **vmap)
+        members, cells, burn_in = of.members, cells_of(self.memory), rows.burn_in
+        params = members.params
         weights = members.params_of(cells)
         layers = layer_weights(lambda name: weights.get(name, None), cells.num_layers)
-        state = self._start(rows, layers[0].weight_hh, of.members)
+        state = self._start(rows, layers[0].weight_hh, of.indices)
         grad = of.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
@@ -296,7 +291,7 @@ class RecurrentNetwork:
             of_each.set(key, (value.detach() if detached else value).movedim(time, 0))
         return of_each
 
-    def _start(self, rows: Rows, weight: Tensor, members: Tensor | None) -> State:
+    def _start(self, rows: Rows, weight: Tensor, indices: Tensor | None) -> State:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = cells_of(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
@@ -307,8 +302,8 @@ class RecurrentNetwork:
                 start.append(weight.new_zeros(*ensemble, count, *shape))
                 continue
             of_each = found.ndim == len(lead) + 3
-            if of_each and members is not None:
-                found = found.index_select(-3, members)
+            if of_each and indices is not None:
+                found = found.index_select(-3, indices)
             wanted = {(*lead, *shape), (*lead, *ensemble, *shape)}
             if tuple(found.shape) not in wanted:
                 raise BatchError(
@@ -346,10 +341,6 @@ class RecurrentNetwork:
             entries = entries.apply(lambda each: each.movedim(0, time), batch_size=[])
             entries.batch_size = written.batch_size[1:]
         return entries
-
-
-def _has_memory(part: TensorDictModuleBase) -> bool:
-    return any(isinstance(each, Memory) for each in part.modules())
 
 
 def _at_rest(states: TensorDictBase, stored: TensorDictBase) -> Tensor:

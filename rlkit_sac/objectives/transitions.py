@@ -15,9 +15,7 @@ from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.checks import (
     check_entries,
     check_flag,
-    check_reward,
     fill_invalid,
-    valid_steps,
 )
 
 #: At the next state they tell of the step of the batch.
@@ -86,9 +84,8 @@ class TransitionKeys:
         self,
         tensordict: TensorDictBase,
         in_keys: Sequence[NestedKey],
-        mask_keys: Iterable[NestedKey],
+        valid: Tensor | None,
         *,
-        reward_weights: Tensor | None = None,
         sequential: str,
     ) -> Transitions:
         """Check a batch and select the entries that the loss reads.
@@ -96,8 +93,7 @@ class TransitionKeys:
         Args:
             tensordict: ``[*]``.
             in_keys: entries that the loss reads.
-            mask_keys: of masks of valid steps.
-            reward_weights: of the loss.
+            valid: bool ``[*]``, the steps that are; ``None`` where all are.
             sequential: what needs sequences ``[*, T]`` of single steps; empty if nothing does.
 
         Raises:
@@ -114,30 +110,23 @@ class TransitionKeys:
                 "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
             )
         if tensordict.get(steps := self._tensor_keys.steps_to_next_obs, None) is not None:
-            self._refuse_several_steps(sequential, steps)
             required.append(steps)
+            previous = [each for each in self.states if each not in self.next_states]
+            if sequential or previous:
+                what = sequential or f"a prior that reads {previous[0]!r}"
+                raise BatchError(
+                    f"{what} needs transitions of one step, but the batch has {steps!r}, as those "
+                    "of TorchRL's MultiStepTransform: leave the transform out"
+                )
         for key, role in self._ends().items():
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
-        reward = tensordict.get(("next", self._tensor_keys.reward))
-        check_reward(reward, reward_weights, tensordict)
-        valid = valid_steps(tensordict, mask_keys)
         batch = fill_invalid(tensordict.select(*required), valid)
         following = batch.get("next").select(*self.next_states)
         for key in self.states:
             if key not in self.next_states:
                 following.set(key, one_step_later(key, batch, list(self._actions)))
         return Transitions(batch, batch.select(*self.states), following, valid)
-
-    def _refuse_several_steps(self, sequential: str, key: NestedKey) -> None:
-        """Refuse transitions of several steps where the steps between are asked for."""
-        previous = [each for each in self.states if each not in self.next_states]
-        if sequential or previous:
-            what = sequential or f"a prior that reads {previous[0]!r}"
-            raise BatchError(
-                f"{what} needs transitions of one step, but the batch has {key!r}, as those of "
-                "TorchRL's MultiStepTransform: leave the transform out"
-            )
 
     def _ends(self) -> dict[NestedKey, str]:
         keys = self._tensor_keys

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import warnings
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -32,40 +33,39 @@ from rlkit_sac.graph import (
     round_matmuls,
 )
 from rlkit_sac.graph.cuda_graph import with_strides
+from rlkit_sac.updates.steps import Pass
 
 NestedKey: TypeAlias = str | tuple[str, ...]
-Due = TypeVar("Due", bound=Hashable, contravariant=True)
 Result = TypeVar("Result")
-ResultCo = TypeVar("ResultCo", covariant=True)
 
 #: Most graphs of a forward pass, for batches of different shapes or a loss module that changes.
 MOST_GRAPHS = 8
 _TOLERANCE = 1e-3
 
 
-class Computation(Protocol[Due, ResultCo]):
+class Computation(ABC, Generic[Result]):
     """A function of a batch and of the steps that are due, which can be recorded."""
 
     loss_module: LossModule
 
-    def __call__(self, batch: TensorDictBase, due: Due) -> ResultCo:
+    @abstractmethod
+    def __call__(self, batch: TensorDictBase, due: Pass) -> Result:
         """Return tensors in tuples and dictionaries; entries may be added to the batch."""
-        ...
 
-    def tensors(self) -> Sequence[Tensor]:
+    @abstractmethod
+    def tensors(self) -> list[Tensor]:
         """Return what it reads or changes besides the loss module's parameters and buffers."""
-        ...
 
-    def changes(self) -> Sequence[Tensor]:
+    def changes(self) -> list[Tensor]:
         """Return what it changes in place."""
-        ...
+        return []
 
-    def holds(self) -> Sequence[Held]:
+    def holds(self) -> list[Held]:
         """Return what a recording depends on besides the loss module."""
-        ...
+        return []
 
 
-class Compiled(Generic[Due, Result]):
+class Compiled(Generic[Result]):
     """Runs a computation as one compiled graph for each kind of batch.
 
     The graph is recorded from a run of the computation itself. Any loss module and network will do
@@ -92,24 +92,25 @@ class Compiled(Generic[Due, Result]):
 
     while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def __init__(self, computation: Computation[Due, Result], **options: bool) -> None:
+    def __init__(self, computation: Computation[Result], **options: bool) -> None:
         self._computation, self._options = computation, options
-        self._programs: dict[object, list[_Program[Due, Result]]] = {}
-        self._tried: Counter[Due] = Counter()
+        self._programs: dict[object, list[_Program[Result]]] = {}
+        self._tried: Counter[Pass] = Counter()
         self.made = 0
 
-    def __call__(self, batch: TensorDictBase, due: Due) -> Result | None:
+    def __call__(self, batch: TensorDictBase, due: Pass) -> Result | None:
         """Return what the computation returns; do nothing and return None without a graph."""
         entries = dict(batch.items(True, True))
         program = self._program(batch, entries, due)
         return None if program is None else program(batch, entries)
 
     def _program(
-        self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], due: Due
-    ) -> _Program[Due, Result] | None:
+        self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], due: Pass
+    ) -> _Program[Result] | None:
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
         mode = exploration_type(), *autocast
-        kind = due, mode, batch.batch_size, *(_layout(*item) for item in entries.items())
+        layout = ((k, x.shape, x.stride(), x.dtype, x.device) for k, x in entries.items())
+        kind = due, mode, batch.batch_size, *layout
         programs = self._programs.get(kind, [])
         for place, program in enumerate(programs):
             if program.fingerprint.change() is None:
@@ -140,13 +141,13 @@ class Compiled(Generic[Due, Result]):
         warnings.warn(f"{name}: {reason} run uncompiled", stacklevel=5)
 
 
-class _Program(Generic[Due, Result]):
+class _Program(Generic[Result]):
     """One compiled graph, with the names of its inputs and outputs.
 
     Args:
         computation: the computation to record.
         batch: an example, which is not changed.
-        due: the steps that are due, and whatever else decides what is computed.
+        due: the steps that are due.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
             processor has instructions for it.
         cuda_graph: whether it is captured as a CUDA graph on a GPU.
@@ -154,9 +155,9 @@ class _Program(Generic[Due, Result]):
 
     def __init__(
         self,
-        computation: Computation[Due, Result],
+        computation: Computation[Result],
         batch: TensorDictBase,
-        due: Due,
+        due: Pass,
         *,
         bfloat16: bool = False,
         cuda_graph: bool = False,
@@ -164,6 +165,7 @@ class _Program(Generic[Due, Result]):
         # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
         from torch.utils._pytree import tree_flatten, tree_unflatten
 
+        self._computation = computation
         module, batch = computation.loss_module, _without_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
@@ -183,37 +185,31 @@ class _Program(Generic[Due, Result]):
 
         with preserve_state(module, tensors, changes=computation.changes()):
             self.fingerprint, recording = _recorded(run, tensors, computation)
-            self._random = lift_random_inputs(recording.graph)
-            blank = self._random.draw()
+            self._draws = lift_random_inputs(recording.graph)
+            blank = [draw() for draw in self._draws]
         entries = {id(value): key for key, value in batch.items(True, True)}
         self._inputs = list(recording.inputs)
         keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
         self._keys = [(place, key) for place, key in keys if key is not None]
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
-        self._verify(computation, batch, due)
+        self._verify(batch, due)
         examples = [*recording.inputs, *blank]
         bfloat16 = bfloat16 and (on_a_gpu(examples) or has_bfloat16())
         if bfloat16:
             round_matmuls(recording.graph)
         self._compiled = compile_graph(recording.graph, examples)
         if cuda_graph and on_a_gpu(examples):
-            self._capture(computation, batch, due, examples)
+            self._capture(batch, due, examples)
 
-    def _capture(
-        self,
-        computation: Computation[Due, Result],
-        batch: TensorDictBase,
-        due: Due,
-        examples: Sequence[Tensor],
-    ) -> None:
+    def _capture(self, batch: TensorDictBase, due: Pass, examples: Sequence[Tensor]) -> None:
         """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
-        compiled, module = self._compiled, computation.loss_module
+        compiled, module = self._compiled, self._computation.loss_module
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
-            with preserve_state(module, examples, changes=computation.changes()):
+            with preserve_state(module, examples, changes=self._computation.changes()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
-            self._verify(computation, batch, due)
+            self._verify(batch, due)
         except Exception as error:
             self._compiled = compiled
             warnings.warn(
@@ -222,17 +218,15 @@ class _Program(Generic[Due, Result]):
                 stacklevel=7,
             )
 
-    def _verify(
-        self, computation: Computation[Due, Result], batch: TensorDictBase, due: Due
-    ) -> None:
+    def _verify(self, batch: TensorDictBase, due: Pass) -> None:
         """Compare the graph with the computation on another batch.
 
         Values that left PyTorch unnoticed while recording are constants of the graph.
         """
         from torch.utils._pytree import tree_leaves
 
+        computation, runs = self._computation, []
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
-        runs = []
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
             with preserve_state(computation.loss_module, other.values(True, True), changes=changes):
@@ -252,7 +246,8 @@ class _Program(Generic[Due, Result]):
         for place, key in self._keys:
             inputs[place] = entries[key]
         with torch.no_grad():
-            values = list(self._compiled(*inputs, *self._random.draw()))
+            drawn = [draw() for draw in self._draws]
+            values = list(self._compiled(*inputs, *drawn))
         for key in reversed(self._written):
             batch.set(key, values.pop())
         remaining = iter(values)
@@ -271,7 +266,7 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
 
 
 def _recorded(
-    run: Callable[[], list[Tensor]], tensors: list[Tensor], computation: Computation[Any, Any]
+    run: Callable[[], list[Tensor]], tensors: list[Tensor], computation: Computation[Any]
 ) -> tuple[Fingerprint, Recording]:
     """Return a recording and the fingerprint of what it depends on.
 
@@ -298,7 +293,3 @@ def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
         return True
     found, wanted = found.double(), wanted.double()
     return bool((found - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))
-
-
-def _layout(key: NestedKey, value: Tensor) -> tuple[object, ...]:
-    return key, value.shape, value.stride(), value.dtype, value.device

@@ -12,7 +12,7 @@ from torch import Tensor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.graph import Held
+from rlkit_sac.updates.compiled import Computation
 from rlkit_sac.updates.steps import LossStep, Pass
 
 
@@ -44,7 +44,7 @@ class Losses(NamedTuple):
     watched: Tensor
 
 
-class LossGradients:
+class LossGradients(Computation[Losses]):
     """Runs a loss module and differentiates its losses.
 
     Args:
@@ -79,14 +79,6 @@ class LossGradients:
     def tensors(self) -> list[Tensor]:
         """Return the parameters of all optimizers."""
         return list(chain(*self.parameters.values()))
-
-    def changes(self) -> list[Tensor]:
-        """Return nothing: no tensor is changed in place."""
-        return []
-
-    def holds(self) -> list[Held]:
-        """Return nothing: a recording depends on the loss module alone."""
-        return []
 
     def _forward(self, batch: TensorDictBase, steps: Sequence[LossStep]) -> dict[str, Tensor]:
         out, module = self.loss_module(batch), type(self.loss_module).__name__

@@ -13,6 +13,7 @@ from torchrl.objectives import SoftUpdate
 from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.graph import Held
+from rlkit_sac.updates.compiled import Computation
 from rlkit_sac.updates.gradients import LossGradients, clipped
 from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
 from rlkit_sac.updates.steps import Pass, TargetStep
@@ -32,7 +33,7 @@ class Outcome(NamedTuple):
     watched: Tensor
 
 
-class PassSteps:
+class PassSteps(Computation[Outcome]):
     """Takes the steps of a forward pass: losses, gradients, optimizers, targets.
 
     If a loss or gradient is not finite, no parameter, optimizer state or target changes, neither

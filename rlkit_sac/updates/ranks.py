@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
+from torch.distributed import ProcessGroup
 
 from rlkit_sac.errors import RunError
 from rlkit_sac.updates.gradients import Gradients, Losses, with_norm
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 
 @contextmanager
@@ -45,12 +42,10 @@ def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
     Raises:
         RunError: if a rank is lost.
     """
-    from torch.distributed import broadcast as send
-
     for tensor in tensors:
         values = tensor.contiguous()
         with lost_ranks_named():
-            send(values, group=group, group_src=0)
+            distributed.broadcast(values, group=group, group_src=0)
         if not values.equal(tensor):
             tensor.copy_(values)
 
@@ -86,11 +81,9 @@ def averaged(losses: Losses, group: ProcessGroup) -> Losses:
 
 
 def _average(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:
-    from torch.distributed import all_reduce
-
     flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
     with lost_ranks_named():
-        all_reduce(flat, group=group)
+        distributed.all_reduce(flat, group=group)
     parts = (flat / group.size()).split([tensor.numel() for tensor in tensors])
     return [
         part.view(tensor.shape).to(tensor.dtype if tensor.is_floating_point() else part.dtype)

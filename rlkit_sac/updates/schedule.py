@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import torch
+from torch.distributed import ProcessGroup
 
 from rlkit_sac.updates.ranks import broadcast
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 
 class UpdateSchedule:
@@ -57,6 +55,7 @@ class EveryFrames:
         return frames // self.interval > before // self.interval
 
 
+@dataclass(eq=False, kw_only=True)
 class ReplaySchedule:
     """Makes a fixed or random number of updates from replay due after each batch of frames.
 
@@ -71,16 +70,10 @@ class ReplaySchedule:
     (0, 4)
     """
 
-    def __init__(
-        self,
-        *,
-        n_times_replay: float,
-        poisson: bool,
-        replay_start_size: int,
-        group: ProcessGroup | None = None,
-    ) -> None:
-        self.n_times_replay, self.poisson = n_times_replay, poisson
-        self.replay_start_size, self.group = replay_start_size, group
+    n_times_replay: float
+    poisson: bool
+    replay_start_size: int
+    group: ProcessGroup | None = None
 
     def due(self, stored: int) -> int:
         """Return the number of updates to make now.

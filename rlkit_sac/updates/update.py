@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from torch.distributed import ProcessGroup
 from torch.optim import Optimizer
 from torchrl.objectives import LossModule
 from torchrl.objectives.utils import TargetNetUpdater
@@ -33,9 +34,6 @@ from rlkit_sac.updates.steps import (
     due_passes,
     split_at_forward_passes,
 )
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
 
 #: Compiled passes on a GPU before the next look at whether their losses were finite.
 MOST_UNCHECKED = 100
@@ -159,7 +157,7 @@ class Update:
         For a loss module without ``out_keys``, as some of TorchRL's, those that the steps name.
         """
         losses = (name for step in self.steps if isinstance(step, LossStep) for name in step.losses)
-        written = self._out_keys() or dict.fromkeys(losses)
+        written = getattr(self.loss_module, "out_keys", None) or dict.fromkeys(losses)
         return (*written, *(f"grad_norm_{name}" for name in self.optimizers))
 
     def __call__(self, batch: TensorDictBase) -> dict[str, Tensor]:
@@ -305,9 +303,6 @@ class Update:
 
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
-
-    def _out_keys(self) -> Sequence[str]:
-        return getattr(self.loss_module, "out_keys", None) or ()
 
     def _check(self) -> None:
         if self.compile_from is not None and next(self.loss_module.parameters()).is_mps:

@@ -11,9 +11,10 @@ from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import mask_logits, normalized_log_prob
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
+from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.notes import note_by
 
@@ -75,12 +76,7 @@ class FrozenPrior(nn.Module):
         """
         dist = self._dist(states, key)
         log_prob = dist.log_prob(action)
-        if log_prob.shape != states.batch_size:
-            raise BatchError(
-                f"the prior's {type(dist).__name__} gives log-probabilities of the shape "
-                f"{list(log_prob.shape)} for a batch {list(states.batch_size)}: they must be "
-                "summed over the action's dimensions (event dimension 1, Independent)"
-            )
+        check_log_prob(log_prob, states.batch_size, dist, "the prior")
         return log_prob
 
     def log_prob_of_each_dimension(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import torch
@@ -12,7 +12,6 @@ from tensordict import TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
 from torch.distributions import Distribution
-from torchrl.modules import ActorValueOperator
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.config.acer import ACERLossConfig
@@ -30,7 +29,7 @@ from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
-from rlkit_sac.objectives.acer.segments import DUELING, SegmentLoss, Segments
+from rlkit_sac.objectives.acer.segments import DUELING, ACEROptions, SegmentLoss, Segments
 from rlkit_sac.objectives.acer.terms import (
     ACERTerms,
     CategoricalTerms,
@@ -38,7 +37,7 @@ from rlkit_sac.objectives.acer.terms import (
     GaussianTerms,
     full_precision,
 )
-from rlkit_sac.objectives.arguments import LossOptions, read_options, takes
+from rlkit_sac.objectives.arguments import read_options, takes
 from rlkit_sac.objectives.checks import check_action, check_index
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
@@ -84,18 +83,6 @@ class Evaluation(NamedTuple):
 
 #: A loss, multiplied by its coefficient, and the scalars that belong to it.
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ACEROptions(LossOptions):
-    """What the loss of ACER takes beside the fields of its section."""
-
-    actor_critic: ActorValueOperator | None = None
-    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
-    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
-
-    on_policy: bool = False
-    """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
 
 
 @takes(ACERLossConfig, ACEROptions)
@@ -205,16 +192,9 @@ class ACERLoss(SegmentLoss):
         **options: Any,
     ) -> None:
         given, own = read_options(type(self), options)
-        is_sum = given.reduction == "mean" and not own.normalize_loss_by_steps
-        super().__init__(
-            actor_network,
-            critic_network,
-            given.actor_critic,
-            given.burn_in,
-            "sum" if is_sum else given.reduction,
-            given.scalar_output_mode,
-            given.use_prioritized_weights,
-        )
+        if given.reduction == "mean" and not own.normalize_loss_by_steps:
+            given = replace(given, reduction="sum")
+        super().__init__(actor_network, critic_network, given)
         check_trust_region_space(own.trust_region_space, self.kind)
         exact = get_args(_SPACES[self.kind])[0]
         self.trust_region_space: Any = own.trust_region_space or exact
@@ -227,7 +207,6 @@ class ACERLoss(SegmentLoss):
         self.trust_region_delta = own.trust_region_delta
         self.use_q_opc = own.use_q_opc
         self.on_policy = given.on_policy
-        self.diagnostics = given.diagnostics
         self.make_value_estimator(gamma=own.gamma)
 
     # ------------------------------------------------------------------ the losses
@@ -253,18 +232,14 @@ class ACERLoss(SegmentLoss):
             tensordict,
         )
 
-    def actor_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def actor_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_actor`` alone, and the scalars ``kl``, ``ratio``, ``truncated``, ``projected``.
 
         The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
         """
         return self._alone(self._actor, tensordict, on_policy)
 
-    def critic_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def critic_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_critic`` alone, and the scalar ``value``.
 
         With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
@@ -272,9 +247,7 @@ class ACERLoss(SegmentLoss):
         """
         return self._alone(self._critic, tensordict, on_policy)
 
-    def entropy_loss(
-        self, tensordict: TensorDictBase, on_policy: bool | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def entropy_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
         return self._alone(self._entropy, tensordict, on_policy)
 
@@ -326,11 +299,9 @@ class ACERLoss(SegmentLoss):
             self.critic_network_params.to_module(self.critic_network, preserve_module_state=False),
         ):
             policy, states = self._run_actor(states)
-            terms: ACERTerms
-            if self.kind == "discrete":
-                terms = self._categorical_terms(segments, states, policy, average)
-            else:
-                terms = self._gaussian_terms(segments, states, policy, average)
+            is_discrete = self.kind == "discrete"
+            terms_of = self._categorical_terms if is_discrete else self._gaussian_terms
+            terms: ACERTerms = terms_of(segments, states, policy, average)
             next_value = self._next_value(segments.next_states)
         terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
         next_value = next_value.masked_fill(terminated, 0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -20,14 +19,17 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.acer.terms import full_precision
+from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.checks import (
     can_read,
+    check_reward,
     cut_steps,
     discrete_leaf,
     fill_invalid,
     refuse_batch_norm,
+    valid_steps,
 )
-from rlkit_sac.objectives.contract import LossContract, Reduction, ScalarOutputMode
+from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.transitions import Transitions, unraveled
 
@@ -86,6 +88,18 @@ class Segments(Transitions):
     cut: Tensor
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ACEROptions(LossOptions):
+    """What the loss of ACER takes beside the fields of its section."""
+
+    actor_critic: ActorValueOperator | None = None
+    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
+    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
+
+    on_policy: bool = False
+    """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
+
+
 class SegmentLoss(LossContract):
     """An actor and its average, a critic, and batches of segments; no equation of the algorithm.
 
@@ -117,16 +131,12 @@ class SegmentLoss(LossContract):
         self,
         actor_network: ProbabilisticTensorDictSequential | None,
         critic_network: TensorDictModuleBase | None,
-        actor_critic: ActorValueOperator | None,
-        burn_in: int,
-        reduction: Reduction,
-        scalar_output_mode: ScalarOutputMode | None,
-        use_prioritized_weights: bool | Literal["auto"],
+        options: ACEROptions,
     ) -> None:
-        super().__init__(reduction, scalar_output_mode, use_prioritized_weights)
-        if actor_critic is not None:
-            actor_network = policy_operator(actor_critic)
-            critic_network = actor_critic.get_value_head()
+        super().__init__(options)
+        if options.actor_critic is not None:
+            actor_network = policy_operator(options.actor_critic)
+            critic_network = options.actor_critic.get_value_head()
         if actor_network is None or critic_network is None:
             raise ConfigError(
                 f"{type(self).__name__} needs actor_network and critic_network, or actor_critic"
@@ -142,7 +152,6 @@ class SegmentLoss(LossContract):
         self.convert_to_functional(critic_network, CRITIC)
         for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):
             self._find_memory(name)
-        self.burn_in = burn_in
         for name, network in self.recurrent.items():
             if name != ACTOR:
                 network.check_inputs(self._written_keys(), name)
@@ -218,7 +227,8 @@ class SegmentLoss(LossContract):
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
         required = [key for key in self.in_keys if key not in behavior]
-        read = self._select(tensordict, required, sequential="ACER")
+        valid = valid_steps(tensordict, self._loss_mask_keys())
+        read = self._transitions.read(tensordict, required, valid, sequential="ACER")
         if on_policy:
             behavior = []
         missing = [key for key in behavior if tensordict.get(key, None) is None]
@@ -232,6 +242,7 @@ class SegmentLoss(LossContract):
         reward, done, terminated = (
             tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
         )
+        check_reward(reward, None, tensordict)
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
@@ -245,11 +256,11 @@ class SegmentLoss(LossContract):
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
-            live = params.get(tuple(inner)) if inner else params
+            live = self._members(network.network, params.get(tuple(inner)) if inner else params)
             needed = name != DUELING[1]  # the value of a next state is that of V alone
             yield Pass(network, name, live, at_next_states=needed)
             if name == ACTOR:
-                average = self.target_actor_network_params
+                average = self._members(network.network, self.target_actor_network_params)
                 yield Pass(network, AVERAGE, average, at_next_states=False, grad=False)
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
@@ -303,12 +314,11 @@ class SegmentLoss(LossContract):
     def _actions(self) -> dict[NestedKey, str]:
         return {unravel_key(self.tensor_keys.action): "action"}
 
-    def _set_in_keys(self) -> list[NestedKey]:
+    def _batch_keys(self) -> list[NestedKey]:
         keys, read = self.tensor_keys, self._transitions
         following = [keys.reward, keys.done, keys.terminated, *read.next_states]
         next_keys = (("next", key) for key in following)
-        self._in_keys = unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
-        return self._in_keys
+        return unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:

@@ -15,18 +15,11 @@ from torch import Tensor
 
 from rlkit_sac.config.loss import KLPriorLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import soft_value, value_loss, weigh_rewards
 from rlkit_sac.objectives.arguments import SACOptions, takes
 from rlkit_sac.objectives.checks import check_values, refuse_batch_norm
-from rlkit_sac.objectives.sac.critics import (
-    CRITICS,
-    Critics,
-    CriticTerms,
-    SACTransitions,
-)
-from rlkit_sac.objectives.sac.diagnostics import statistic_keys, value_statistics
-from rlkit_sac.objectives.sac.draws import PolicyDraw
+from rlkit_sac.objectives.sac.critics import CRITICS, SACTransitions
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
+from rlkit_sac.objectives.sac.policy import PolicyDraw
 from rlkit_sac.objectives.sac.return_estimators import Target
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
@@ -128,7 +121,6 @@ class ContinuousSACLoss(SoftActorCriticLoss):
     tensor_keys: _AcceptedKeys
     factor_kinds = (("", ContinuousFactor),)
 
-    value_network: TensorDictModule | None
     value_network_params: TensorDictParams
     target_value_network_params: TensorDictParams
     target_entropy: float | None
@@ -147,7 +139,6 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         with_targets = CRITICS if value_network is None else _VALUE
         super().__init__(actor_network, qvalue_network, options, with_targets=with_targets)
         if value_network is None:
-            self.value_network = None
             return
         if self.target_subset is not None:
             raise ConfigError(
@@ -181,11 +172,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
             raise ConfigError("this ContinuousSACLoss has no value_network: pass one")
         read = self._read(tensordict)
         draw = self._draw(read.states)
-        loss = self._reduce_alone(self._further_losses(draw)["loss_value"], tensordict)
-        return loss, self._scalars(draw, read.valid)
-
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return Critics(**common)
+        loss = self._reduce_alone(self._policy.value_loss(draw), tensordict)
+        return loss, self._policy.scalars(draw, read.valid)
 
     # ------------------------------------------------------------------ the value network
 
@@ -205,19 +193,11 @@ class ContinuousSACLoss(SoftActorCriticLoss):
                 "so, or name the right one with set_keys(value=...)"
             )
 
-    def _loss_keys(self) -> list[str]:
-        of_value = [] if self.value_network is None else ["loss_value"]
-        return [*super()._loss_keys(), *of_value]
-
-    def _default_out_keys(self) -> list[str]:
-        shown = self.diagnostics and self.value_network is not None
-        return [*super()._default_out_keys(), *(statistic_keys("v") if shown else [])]
-
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         draw = super()._draw(states)
         if self.value_network is None:
             return draw
-        value = self._policy.value(draw.inputs, self._members(self.qvalue_network_params))
+        value = self._policy.value(draw.inputs)
         state_value = self._state_value(states, _VALUE, value.shape[-1])
         return replace(draw, value=value, state_value=state_value)
 
@@ -246,30 +226,7 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         value = self._state_value(read.next_states, f"target_{_VALUE}", reward_dim)
         if next_draw is None:
             return Target(value), torch.zeros_like(value)
-        return Target(value), self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
-
-    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
-        """Loss ``[*]``; the baseline V(s) changes its value, not its gradient."""
-        loss = super()._actor_loss_at(draw)
-        if draw.state_value is None:
-            return loss
-        return loss + weigh_rewards(draw.state_value.detach(), self.reward_weights)
-
-    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
-        if draw.state_value is None:
-            return {}
-        assert draw.value is not None
-        with torch.no_grad():
-            target = soft_value(draw.value, self._policy.bonus(draw, self.alpha).unsqueeze(-1))
-        return {"loss_value": value_loss(draw.state_value, target, self.loss_function)}
-
-    def _statistics(
-        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
-    ) -> dict[str, Tensor]:
-        of_critics = super()._statistics(critics, draw, valid)
-        if draw.state_value is None:
-            return of_critics
-        return of_critics | value_statistics("v", draw.state_value, valid)
+        return Target(value), self._policy.bonus(next_draw)
 
 
 _VALUE = "value_network"

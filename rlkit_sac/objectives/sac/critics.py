@@ -2,60 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from tensordict.utils import unravel_key
-from torch import Tensor, nn
+from torch import Tensor
 from torchrl.data import TensorSpec
 
+from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
-from rlkit_sac.functional import expected_value, taken_value, td_error, without_forbidden
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
 from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.masked_critic import MaskedCritic, mask_matrix, used_dimensions
+from rlkit_sac.modules.critics import VALUE_LOGITS
+from rlkit_sac.modules.masked_critic import MaskedCritic, ParameterMask
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.checks import check_action, check_index, check_values
-from rlkit_sac.objectives.members import MaskedAction, Members, evaluate_members
+from rlkit_sac.objectives.members import Members, evaluate_members
 from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.sac.return_estimators import Target
-from rlkit_sac.objectives.sac.value_heads import ScalarHead, value_head
 from rlkit_sac.objectives.transitions import Transitions, detached
-
-
-class ParameterMask(nn.Module):
-    """A mask ``[K, D]`` that moves with a loss, and is no part of its state dict.
-
-    Args:
-        mask: true where discrete action k uses dimension j.
-
-    Attributes:
-        mask: ones and zeros.
-        used: see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
-
-    Raises:
-        ConfigError: for anything but a matrix of true and false.
-
-    >>> ParameterMask([[True, False], [False, True]]).mask
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-
-    mask: Tensor
-    used: Tensor | None
-
-    def __init__(self, mask: Tensor | Sequence[Sequence[bool]]) -> None:
-        super().__init__()
-        matrix = mask_matrix(mask).to(torch.get_default_dtype())
-        self.register_buffer("mask", matrix, persistent=False)
-        self.register_buffer("used", used_dimensions(matrix), persistent=False)
-
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
@@ -101,6 +72,74 @@ class SACTransitions(Transitions):
     targets: TargetCritics | None
 
 
+class ScalarHead:
+    """The values ``[…, M]`` themselves, one for each reward dimension.
+
+    Attributes:
+        written: the entry that the critics write; ``None`` for the accepted key's.
+        diagnostics: the names of :meth:`further`.
+    """
+
+    written: ClassVar[NestedKey | None] = None
+    diagnostics: ClassVar[tuple[str, ...]] = ()
+
+    def scalar(self, q: Tensor) -> Tensor:
+        """The value ``[…, M]`` that an output means."""
+        return q
+
+    def target(
+        self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
+    ) -> Target:
+        """What the outputs ``[R, *, (K,) M]`` of all target critics are for the live ones.
+
+        Args:
+            q: the outputs.
+            weights: of a vector reward.
+            expected: the expectation over the discrete actions.
+        """
+        return Target(expected(reduce_critics(q, weights, "min")))
+
+    def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
+        """The loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
+        return F.critic_loss(q, target.values, loss_function)
+
+    def further(self, target: Target) -> dict[str, Tensor]:
+        """Diagnostics ``[*]`` of this head."""
+        return {}
+
+
+class AtomHead(ScalarHead):
+    """Logits ``[…, N]`` of a distribution over N atoms, under ``value_logits``.
+
+    See :mod:`~rlkit_sac.functional.value_distribution`. The target is the whole distribution of the
+    critic with the smaller mean, of each state by itself.
+    """
+
+    written = VALUE_LOGITS
+    diagnostics = ("clipped_share",)
+
+    def scalar(self, q: Tensor) -> Tensor:
+        """The value ``[…, 1]`` that logits describe."""
+        return F.distribution_mean(q)
+
+    def target(
+        self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
+    ) -> Target:
+        """The atoms and their probabilities, over actions mixed as the policy chooses them."""
+        lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
+        shares = expected(q.gather(0, lowest).squeeze(0).softmax(-1))
+        return Target(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
+
+    def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
+        """The cross-entropy ``[R, *]`` of each critic's logits to the target over the atoms."""
+        projected = F.project_values(target.values, target.shares, q.shape[-1])
+        return F.distribution_loss(q, projected)
+
+    def further(self, target: Target) -> dict[str, Tensor]:
+        """The share of the target that is beyond the atoms."""
+        return {"clipped_share": F.clipped_share(target.values, target.shares)}
+
+
 @dataclass(frozen=True, eq=False)
 class Critics:
     r"""An ensemble :math:`Q_i(s, a)`, or :math:`Q_i(s, c)_k` with values for K discrete actions.
@@ -116,8 +155,7 @@ class Critics:
         normalizer: of observations.
         weights: of a vector reward.
         loss_function: distance to the target.
-        role: the accepted key under which the critics write.
-        action_roles: the accepted keys of the actions that the critics read.
+        action_role: the accepted key of the continuous action that the critics read, or ``None``.
         index_role: the accepted key of the discrete action whose values the critics write;
             ``None`` for critics that write one value.
         spec: of the discrete action, if known.
@@ -131,20 +169,32 @@ class Critics:
     normalizer: ObservationNormalizer | None
     weights: RewardWeights
     loss_function: LossFunction
-    role: str = "state_action_value"
-    action_roles: tuple[str, ...] = ("action",)
-    index_role: str | None = None
-    spec: TensorSpec | None = None
-    mask: ParameterMask | None = None
+    action_role: str | None
+    index_role: str | None
+    spec: TensorSpec | None
+    mask: ParameterMask | None
 
     @cached_property
     def head(self) -> ScalarHead:
         """What an output of the critics means."""
-        return value_head(self.network)
+        over_atoms = VALUE_LOGITS in map(unravel_key, self.network.out_keys)
+        return AtomHead() if over_atoms else ScalarHead()
 
-    def key(self, role: str) -> NestedKey:
-        """The key of an accepted key's entry."""
-        return unravel_key(getattr(self.keys, role))
+    @property
+    def role(self) -> str:
+        """The accepted key under which the critics write."""
+        return "state_action_value" if self.index_role is None else "action_value"
+
+    @property
+    def value_key(self) -> NestedKey:
+        """Where the critics write their values."""
+        return unravel_key(getattr(self.keys, self.role))
+
+    @property
+    def action_key(self) -> NestedKey:
+        """Where the critics read the continuous action."""
+        assert self.action_role is not None
+        return unravel_key(getattr(self.keys, self.action_role))
 
     def check_keys(self) -> None:
         """Refuse critics that do not read the action that the actor writes.
@@ -152,45 +202,38 @@ class Critics:
         Raises:
             BatchError: naming the keys.
         """
-        read = self.network.in_keys
-        for role in self.action_roles:
-            key = self.key(role)
-            if key not in map(unravel_key, read):
-                name = role.replace("_", " ").replace("action continuous", "continuous action")
-                raise BatchError(
-                    f"qvalue_network reads {read}, not the {name} {key!r}, which is the key the "
-                    f"actor writes unless set_keys({role}=...) named another: let actor, critics "
-                    "and batch use one key"
-                )
+        read, role = self.network.in_keys, self.action_role
+        if role is not None and self.action_key not in map(unravel_key, read):
+            name = "action" if role == "action" else "continuous action"
+            raise BatchError(
+                f"qvalue_network reads {read}, not the {name} {self.action_key!r}, which is the "
+                f"key the actor writes unless set_keys({role}=...) named another: let actor, "
+                "critics and batch use one key"
+            )
 
     def values(
-        self, members: Members, inputs: TensorDictBase, *, remembered: str = CRITICS
+        self,
+        members: Members,
+        inputs: TensorDictBase,
+        *,
+        remembered: str = CRITICS,
+        masked: bool = True,
     ) -> Tensor:
         """Outputs ``[R, *, (K,) M]`` of some critics, of each discrete action where there are any.
-
-        With a mask the value of each discrete action reads its own parameters.
 
         Args:
             members: the live or the target critics. Where no parameter has a gradient, neither
                 have their memories and the encoder.
             inputs: ``[*]``, the critics' inputs.
             remembered: the entry of what their memories remember.
+            masked: whether with a mask the value of each discrete action reads its own parameters.
 
         Raises:
             BatchError: for an output under another key, or of another shape.
         """
-        return self._values(members, inputs, remembered, self._masked_action())
-
-    def _values(
-        self,
-        members: Members,
-        inputs: TensorDictBase,
-        remembered: str = CRITICS,
-        masked: MaskedAction | None = None,
-    ) -> Tensor:
         network, states, batch_size = self.network, inputs, inputs.batch_size
-        key = self.head.written or self.key(self.role)
-        for needed in (key, self.key(self.role)):
+        key = self.head.written or self.value_key
+        for needed in (key, self.value_key):
             if needed not in map(unravel_key, network.out_keys):
                 raise BatchError(
                     f"qvalue_network writes {network.out_keys}, not {needed!r}: name its output "
@@ -204,15 +247,14 @@ class Critics:
         if self.memory is not None:
             inputs = self.memory.head_inputs_of_each(inputs, remembered, detached=frozen)
             network = self.memory.head
-        q = evaluate_members(
-            members, network, inputs, key, shared=self.memory is None, masked=masked
-        )
+        mask = None if self.mask is None or not masked else (self.action_key, self.mask)
+        q = evaluate_members(members, network, inputs, key, shared=self.memory is None, mask=mask)
         if self.index_role is not None:
             q = self._of_each_action(q, batch_size)
             if (mask_key := self.keys.action_mask) is not None:
                 allowed = read_action_mask(states, mask_key, q[0, ..., 0])
                 assert allowed is not None
-                q = without_forbidden(q, allowed.unsqueeze(-1))
+                q = F.without_forbidden(q, allowed.unsqueeze(-1))
         return q.to(members.dtype)  # which autocast may have lowered
 
     def of_taken(
@@ -241,24 +283,19 @@ class Critics:
             index_key = getattr(self.keys, self.index_role)
             index = batch.get(index_key)
         if q is None:
-            key: NestedKey = getattr(self.keys, self.action_roles[0])
-            action = batch.get(key)
+            action = batch.get(self.action_key)
             assert like is not None
-            check_action(action, like, key)
+            check_action(action, like, self.action_key)
             if self.mask is not None:
                 assert index is not None
                 check_index(index, len(self.mask.mask), states.batch_size, index_key)
                 action = torch.where(self.mask.mask[index.long()].bool(), action, 0.0)
-            q = self._values(members, states.copy().set(key, action))
+            inputs = states.copy().set(self.action_key, action)
+            q = self.values(members, inputs, masked=False)
         if index is None:
             return q
         check_index(index, q.shape[-2], q.shape[1:-2], index_key)
-        return taken_value(q, index.long())
-
-    def _masked_action(self) -> MaskedAction | None:
-        if self.mask is None:
-            return None
-        return MaskedAction(self.key(self.action_roles[0]), self.mask.mask, self.mask.used)
+        return F.taken_value(q, index.long())
 
     def _of_each_action(self, q: Tensor, batch_size: torch.Size) -> Tensor:
         """Outputs ``[R, *, K, M]``, with M = 1 where it was left out."""
@@ -287,7 +324,7 @@ class Critics:
         if self.index_role is None:
             return value
         assert log_probs is not None
-        return expected_value(value, log_probs.detach().exp())
+        return F.expected_value(value, log_probs.detach().exp())
 
     def reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
         """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension."""
@@ -336,24 +373,23 @@ class Critics:
     def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
         """The terms of the loss of outputs ``[R, *, M]`` at a target."""
         value = self.head.scalar(q)
-        error = td_error(value, target.mean)
+        error = F.td_error(value, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
         losses = self.head.loss(q, target, self.loss_function)
         return CriticTerms(value, target.mean, losses, error, self.head.further(target))
 
-    def acting(self, stack: TensorDictModuleBase, count: int) -> TensorDictModuleBase:
+    def acting(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
         """The critics as a policy evaluates them, with the mask that they have in the losses.
 
         Args:
-            stack: ``count`` critics with stacked parameters.
-            count: R.
+            stack: R critics with stacked parameters.
         """
         if self.mask is None:
             return stack
         return MaskedCritic(
             stack,
-            self.mask.mask.expand(count, *self.mask.mask.shape),
-            action_key=self.key(self.action_roles[0]),
-            action_value_key=self.key(self.role),
+            self.mask.mask.expand(len(next(stack.parameters())), -1, -1),
+            action_key=self.action_key,
+            action_value_key=self.value_key,
         )

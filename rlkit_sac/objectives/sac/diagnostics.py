@@ -1,17 +1,19 @@
 """Statistics of the critics, for logs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from rlkit_sac.functional import explained_variance, masked_mean
+from rlkit_sac.objectives.sac.critics import CriticTerms
 
 
-def diagnostic_keys(num_critics: int, further: Sequence[str] = ()) -> list[str]:
-    """Keys of the output of :func:`critic_diagnostics`, and further ones."""
+def diagnostic_keys(num_critics: int, further: Sequence[str], *, with_value: bool) -> list[str]:
+    """Keys of the output of :func:`critic_diagnostics`, with further ones."""
     critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
-    return [*critics, "target_mean", "td_error_mean", "explained_variance", *further]
+    of_value = [f"v_{name}" for name in _STATISTICS] if with_value else []
+    return [*critics, "target_mean", "td_error_mean", "explained_variance", *further, *of_value]
 
 
 _STATISTICS = ("mean", "min", "max")
@@ -37,21 +39,12 @@ def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[st
         values.masked_fill(out_of_play, torch.inf).min(),
         values.masked_fill(out_of_play, -torch.inf).max(),
     )
-    return dict(zip(statistic_keys(name), found, strict=True))
-
-
-def statistic_keys(name: str) -> list[str]:
-    """Keys of the output of :func:`value_statistics`."""
-    return [f"{name}_{statistic}" for statistic in _STATISTICS]
+    keys = (f"{name}_{statistic}" for statistic in _STATISTICS)
+    return dict(zip(keys, found, strict=True))
 
 
 def critic_diagnostics(
-    values: Tensor,
-    target: Tensor,
-    losses: Tensor,
-    td_error: Tensor,
-    further: Mapping[str, Tensor],
-    valid: Tensor | None,
+    critics: CriticTerms, state_value: Tensor | None, valid: Tensor | None
 ) -> dict[str, Tensor]:
     r"""Statistics of the critics over the valid steps of a batch.
 
@@ -60,19 +53,17 @@ def critic_diagnostics(
     are equal. Losses are those of each critic, without coefficient and importance weights.
 
     Args:
-        values: ``[R, *, M]`` of R critics.
-        target: ``[*, M]``.
-        losses: ``[R, *]``, each critic's loss of each step.
-        td_error: ``[*]``.
-        further: what a kind of critics tells besides, each ``[*]``.
+        critics: of the batch.
+        state_value: that of a value network, ``[*, M]``; ``None`` without one.
         valid: bool ``[*]`` or ``None``.
     """
-    values, losses = values.detach(), losses.detach()
+    values, losses = critics.q.detach(), critics.losses.detach()
     out = {}
     for i in range(len(values)):
         out[f"q{i}_loss"] = masked_mean(losses[i], valid)
         out |= value_statistics(f"q{i}", values[i], valid)
-    out["target_mean"] = masked_mean(target.mean(-1), valid)
-    out["td_error_mean"] = masked_mean(td_error, valid)
-    out["explained_variance"] = explained_variance(values.mean(0), target, valid)
-    return out | {name: masked_mean(value, valid) for name, value in further.items()}
+    out["target_mean"] = masked_mean(critics.target.mean(-1), valid)
+    out["td_error_mean"] = masked_mean(critics.td_error, valid)
+    out["explained_variance"] = explained_variance(values.mean(0), critics.target, valid)
+    out |= {name: masked_mean(value, valid) for name, value in critics.further.items()}
+    return out if state_value is None else out | value_statistics("v", state_value, valid)

@@ -12,7 +12,6 @@ from tensordict.nn import TensorDictModule
 from rlkit_sac.config.loss import DiscretePriorLossConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, takes
-from rlkit_sac.objectives.sac.critics import Critics
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
@@ -102,11 +101,6 @@ class DiscreteSACLoss(SoftActorCriticLoss):
 
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
-    scalars = {  # noqa: RUF012
-        name: bound
-        for name, bound in SoftActorCriticLoss.scalars.items()
-        if name != "dqda_clipping"
-    }
     factor_kinds = (("", DiscreteFactor),)
 
     target_entropy: float | None
@@ -125,7 +119,3 @@ class DiscreteSACLoss(SoftActorCriticLoss):
                 "writes one value for each action, and an actor_network or None"
             )
         super().__init__(actor_network, qvalue_network, options)
-
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        own: dict[str, Any] = {"role": "action_value", "index_role": "action"}
-        return Critics(**common, **own, action_roles=(), spec=self.specs["action"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
@@ -19,21 +19,20 @@ from torchrl.modules.distributions.utils import rsample_and_log_prob
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     count_allowed,
-    masked_mean,
     normalized_log_prob,
     sample_categorical,
 )
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
-from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.distributions import check_log_prob
+from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
-from rlkit_sac.objectives.sac.draws import Draw
 from rlkit_sac.objectives.sac.target_entropy import (
+    NEEDS_SPEC,
     TargetEntropy,
     continuous_target,
-    continuous_target_kld,
     default_discrete_kld,
     discrete_target,
     refuse_target_entropy,
@@ -41,6 +40,37 @@ from rlkit_sac.objectives.sac.target_entropy import (
 
 #: In place of a target entropy that was given as a number or a function.
 NUMBER = "number"
+
+
+@dataclass(frozen=True)
+class Draw:
+    r"""One sample from a factor of the policy at states ``[*]``, with what the losses need of it.
+
+    Attributes:
+        neg_entropy: :math:`\log\pi(a|s)` of the sampled action, ``[*]``, an estimate of minus the
+            entropy, or minus the exact entropy, nats.
+        log_prior: the same under the prior, ``[*]``; ``None`` without one.
+        action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
+        log_probs: of each action of a discrete factor, ``[*, K]``.
+        log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
+        used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
+            action uses; ``None`` without a parameter mask.
+        num_allowed: number of actions that a discrete factor chooses among, ``[*]``; ``None``
+            without masks.
+    """
+
+    neg_entropy: Tensor
+    log_prior: Tensor | None = None
+    action: Tensor | None = None
+    log_probs: Tensor | None = None
+    log_prior_of_each: Tensor | None = None
+    used_share: Tensor | None = None
+    num_allowed: Tensor | None = None
+
+    @property
+    def log_ratio(self) -> Tensor:
+        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior."""
+        return self.neg_entropy if self.log_prior is None else self.neg_entropy - self.log_prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +118,6 @@ class Factor(ABC):
         log_ratio = torch.stack([draw.log_ratio for draw in drawn]).sum(0)
         return self.temperature.loss(parameter, -log_ratio, target)
 
-    def scalars(self, draw: Draw, alpha: Tensor, valid: Tensor | None) -> dict[str, Tensor]:
-        """Temperature, entropy and divergence from the prior, means over the valid steps."""
-        found = {
-            self.key("alpha"): alpha,
-            self.key("entropy"): masked_mean(-draw.neg_entropy.detach(), valid),
-        }
-        if draw.log_prior is not None:
-            found[self.key("kl")] = masked_mean(draw.log_ratio.detach(), valid)
-        return found
-
-    @classmethod
-    @abstractmethod
-    def of(cls, options: Any, **common: Any) -> Factor:
-        """Make a factor from the options of a loss and the fields that all factors have."""
-
     @abstractmethod
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -126,18 +141,19 @@ class ContinuousFactor(Factor):
     """A continuous factor, sampled by reparameterization.
 
     Attributes:
-        target_kld: the option ``target_kld_per_dim``.
-        masked: whether the densities of its dimensions are weighted by the parameter mask.
+        target_kld_per_dim: the option of that name, as the others.
+        parameter_mask: whether there is a mask.
+        mask_entropy: whether it weighs the densities of the dimensions.
     """
 
-    target_kld: float
-    masked: bool
+    target_kld_per_dim: float
+    parameter_mask: bool = False
+    mask_entropy: bool = False
 
-    @classmethod
-    def of(cls, options: Any, **common: Any) -> ContinuousFactor:
-        """Make a continuous factor."""
-        masked = getattr(options, "parameter_mask", False) and options.mask_entropy
-        return cls(**common, target_kld=options.target_kld_per_dim, masked=masked)
+    @property
+    def masked(self) -> bool:
+        """Whether the densities of its dimensions are weighted by the parameter mask."""
+        return self.parameter_mask and self.mask_entropy
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -166,7 +182,9 @@ class ContinuousFactor(Factor):
         if prior is None:
             return continuous_target(self.target, spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        return -continuous_target_kld(self.target_kld, spec)
+        if spec is None:
+            raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
+        return -self.target_kld_per_dim * spec.shape.numel()
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
         """The target entropy; with a mask scaled by the share of used dimensions, ``[*]``."""
@@ -188,23 +206,8 @@ class ContinuousFactor(Factor):
             action, log_prob = dist.rsample_and_log_probs()
             return Draw(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
-        if log_prob.shape != batch_size:
-            raise BatchError(
-                f"the actor's {type(dist).__name__} gives log-probabilities of the shape "
-                f"{list(log_prob.shape)} for a batch {list(batch_size)}: they must be "
-                "summed over the action's dimensions (event dimension 1, Independent)"
-            )
+        check_log_prob(log_prob, batch_size, dist, "the actor")
         return Draw(log_prob, action=action)
-
-    def with_prior(
-        self, draw: Draw, prior: FrozenPrior | None, states: TensorDictBase, key: NestedKey
-    ) -> Draw:
-        """The sample with its log-density under the prior."""
-        if prior is None:
-            return draw
-        assert draw.action is not None
-        score = prior.log_prob_of_each_dimension if self.masked else prior.log_prob
-        return replace(draw, log_prior=score(states, draw.action, key))
 
     def weighed(self, draw: Draw, log_probs: Tensor, mask: Tensor) -> Draw:
         """The sample with its densities weighted by the probability that a dimension is used.
@@ -218,12 +221,7 @@ class ContinuousFactor(Factor):
             BatchError: for a mask of another shape.
         """
         assert draw.action is not None
-        wanted = (log_probs.shape[-1], draw.action.shape[-1])
-        if mask.shape != wanted:
-            raise BatchError(
-                f"parameter_mask has the shape {list(mask.shape)}, wanted {list(wanted)}: one row "
-                "for each discrete action, one column for each continuous dimension"
-            )
+        check_mask(mask, log_probs.shape[-1], draw.action)
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
         log_prior = None if draw.log_prior is None else (used * draw.log_prior).sum(-1)
@@ -240,18 +238,12 @@ class DiscreteFactor(Factor):
     """A discrete factor, whose expectations are exact sums.
 
     Attributes:
-        target_kld: the option ``target_kld_discrete``.
-        entropy: the option ``discrete_entropy``.
+        target_kld_discrete: the option of that name.
+        discrete_entropy: the option of that name.
     """
 
-    target_kld: float | None
-    entropy: Literal["expected", "sampled"]
-
-    @classmethod
-    def of(cls, options: Any, **common: Any) -> DiscreteFactor:
-        """Make a discrete factor."""
-        entropy = options.discrete_entropy
-        return cls(**common, target_kld=options.target_kld_discrete, entropy=entropy)
+    target_kld_discrete: float | None
+    discrete_entropy: Literal["expected", "sampled"]
 
     def spec(
         self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
@@ -265,8 +257,8 @@ class DiscreteFactor(Factor):
         if prior is None:
             return discrete_target(self.target, spec=spec, min_prob=self.min_prob)
         refuse_target_entropy(self.target)
-        if self.target_kld is not None:
-            return -self.target_kld
+        if self.target_kld_discrete is not None:
+            return -self.target_kld_discrete
         if spec is not None:
             return -default_discrete_kld(spec.space.n)
         num_actions = prior.num_actions() if isinstance(prior, PartwisePrior) else None
@@ -277,7 +269,9 @@ class DiscreteFactor(Factor):
 
         With masks, one that is not a number is computed from that of each state.
         """
-        named = self.target != NUMBER if draw.log_prior is None else self.target_kld is None
+        named = (
+            self.target != NUMBER if draw.log_prior is None else self.target_kld_discrete is None
+        )
         by_state = named and draw.num_allowed is not None and not isinstance(resolved, Tensor)
         if resolved is not None and not by_state:
             return resolved
@@ -316,7 +310,7 @@ class DiscreteFactor(Factor):
             log_prior: ``[*, K]`` or ``None``.
             allowed: bool ``[*, K]``, what the policy chooses among; ``None`` for all.
         """
-        score = _expectation if self.entropy == "expected" else _of_one_sample
+        score = _expectation if self.discrete_entropy == "expected" else _of_one_sample
         of = score(log_probs.detach())
         return Draw(
             of(log_probs.detach()),
@@ -387,35 +381,47 @@ def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dic
         return of_each(option, getattr(options, option), names)
 
     modes, low, high = of("alpha_parametrization"), of("min_alpha"), of("max_alpha")
-    fixed, targets = of("fixed_alpha"), of("target_entropy")
+    fixed, targets, given = of("fixed_alpha"), of("target_entropy"), vars(options).keys()
     return {
-        name: kind.of(
-            options,
+        name: kind(
             name=name,
             temperature=Temperature(modes[name], low[name], high[name]),
             fixed=fixed[name],
             target=targets[name],
-            min_prob=options.min_prob,
+            **{each: getattr(options, each) for each in kind.__dataclass_fields__.keys() & given},
         )
         for name, kind in kinds
     }
 
 
-def find_specs(
-    factors: Mapping[str, Factor], given: TensorSpec | None, of_actor: TensorSpec | None, keys: Any
-) -> dict[str, TensorSpec | None]:
-    """The spec of each factor's action, by its role.
+def register_temperatures(loss: Any, options: Any, given: TensorSpec | None, like: Tensor) -> None:
+    """Register the temperature of each factor on a loss, and find its spec and target entropy.
+
+    The temperature's parameter, such as ``log_alpha_discrete``, is a buffer if it is fixed. The
+    target becomes an attribute, such as ``target_entropy_discrete``. The specs by role are
+    ``specs``.
 
     Args:
-        factors: of a policy.
+        loss: with its factors, priors and keys.
+        options: of its section.
         given: the option ``action_spec``.
-        of_actor: the actor's.
-        keys: the accepted keys of the loss.
+        like: a tensor with the dtype and the device for the parameters.
     """
-    several, found = len(factors) > 1, {}
-    for factor in factors.values():
-        key = factor.action_key(keys)
+    starts = of_each("alpha_init", options.alpha_init, list(loss.factors))
+    of_actor, several = getattr(loss.actor_network, "spec", None), len(starts) > 1
+    loss.specs = {}
+    for name, factor in list(loss.factors.items()):
+        parameter = like.detach().new_full((), factor.temperature.initial_parameter(starts[name]))
+        if factor.fixed:
+            loss.register_buffer(factor.key("log_alpha"), parameter)
+        else:
+            loss.register_parameter(factor.key("log_alpha"), nn.Parameter(parameter))
+        key, prior, target = factor.action_key(loss.tensor_keys), loss.priors.of(name), None
         passed = hybrid_leaf(given, key) if several else given
         own = None if several and isinstance(factor, DiscreteFactor) else of_actor
-        found[factor.role] = factor.spec(passed, own, key)
-    return found
+        spec = loss.specs[factor.role] = factor.spec(passed, own, key)
+        if not factor.fixed:
+            target = factor.resolve_target(spec, None if prior is None else prior.prior)
+        setattr(loss, factor.key("target_entropy"), target)
+        if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
+            loss.factors[name] = replace(factor, target=NUMBER)

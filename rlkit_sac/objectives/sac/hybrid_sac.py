@@ -13,10 +13,10 @@ from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
 from rlkit_sac.objectives.arguments import SACOptions, takes
-from rlkit_sac.objectives.sac.critics import Critics
+from rlkit_sac.objectives.sac.critics import SACTransitions
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, Transitions, is_previous_step_key
+from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, is_previous_step_key
 
 
 @takes(HybridLossConfig, SACOptions)
@@ -151,23 +151,11 @@ class HybridSACLoss(SoftActorCriticLoss):
     ) -> None:
         super().__init__(actor_network, qvalue_network, options, parameter_mask=parameter_mask)
 
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        return Critics(
-            **common,
-            role="action_value",
-            action_roles=("action_continuous",),
-            index_role="action_discrete",
-            spec=self.specs["action_discrete"],
-            mask=self.parameter_mask if options.mask_critics else None,
-        )
-
-    def _select(
-        self, tensordict: TensorDictBase, required: Sequence[NestedKey], **options: Any
-    ) -> Transitions:
+    def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         # What reads the previous action sees zeros where unused parameters are not finite.
         mask, keys = self.critics.mask, self.tensor_keys
         if mask is None or not any(map(is_previous_step_key, self._transitions.states)):
-            return super()._select(tensordict, required, **options)
+            return super()._read(tensordict, with_targets=with_targets)
         finite = tensordict.copy()
         for parameters, choice in (
             (keys.action_continuous, keys.action_discrete),
@@ -179,7 +167,7 @@ class HybridSACLoss(SoftActorCriticLoss):
             own = mask.mask[index.long().clamp(0, len(mask.mask) - 1)].bool()
             if own.shape == values.shape:  # others are refused where they are read
                 finite.set(parameters, torch.where(own | values.isfinite(), values, 0.0))
-        return super()._select(finite, required, **options)
+        return super()._read(finite, with_targets=with_targets)
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -18,14 +18,20 @@ from rlkit_sac.functional import masked_mean
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules import BehaviorPolicy, BoltzmannPolicy
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
+from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, ParameterMask
-from rlkit_sac.objectives.sac.draws import Draw, PolicyDraw
-from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor, factor_key, of_each
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics
+from rlkit_sac.objectives.sac.factors import (
+    ContinuousFactor,
+    DiscreteFactor,
+    Draw,
+    factor_key,
+    of_each,
+)
 
 
-class Priors(nn.Module):
+class Priors(nn.ModuleDict):
     """The priors of a policy's factors, copied and not trained.
 
     Args:
@@ -39,27 +45,23 @@ class Priors(nn.Module):
 
     def __init__(self, given: Any, factors: Sequence[str], like: Tensor) -> None:
         super().__init__()
-        # One prior over all factors is copied once.
-        shared = not isinstance(given, tuple | list)
-        self._names: dict[str, str] = {}
-        for factor, network in of_each("prior_network", given, factors).items():
-            if network is None:
-                continue
-            name = "prior" if shared else factor_key("prior", factor)
-            if name not in self._modules:
-                frozen = FrozenPrior(network, part="" if shared else factor)
-                self.add_module(name, frozen.to(dtype=like.dtype, device=like.device))
-            self._names[factor] = name
+        # One prior over all factors is copied once, without the name of a part.
+        several = isinstance(given, tuple | list)
+        of_parts = of_each("prior_network", given, factors) if several else {"": given}
+        for part, network in of_parts.items():
+            if network is not None:
+                frozen = FrozenPrior(network, part=part)
+                self[factor_key("prior", part)] = frozen.to(dtype=like.dtype, device=like.device)
 
-    def get(self, factor: str) -> FrozenPrior | None:
+    def of(self, factor: str) -> FrozenPrior | None:
         """The prior of a factor, if it has one."""
-        name = self._names.get(factor)
-        return None if name is None else self.get_submodule(name)  # type: ignore[return-value]
+        keys = (factor_key("prior", factor), "prior")
+        return next((cast(FrozenPrior, self[key]) for key in keys if key in self), None)
 
     @property
     def in_keys(self) -> list[NestedKey]:
         """Entries that the priors read at a state."""
-        read = (key for module in self.children() for key in module.in_keys)  # type: ignore[union-attr]
+        read = (key for module in self.values() for key in cast(FrozenPrior, module).in_keys)
         return list(dict.fromkeys(read))
 
 
@@ -73,9 +75,9 @@ class RunningLogProb(nn.Module):
     Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
 
     Args:
-        dtype: of the running mean.
+        like: a tensor of the dtype and the device.
 
-    >>> center = RunningLogProb()
+    >>> center = RunningLogProb(torch.zeros(()))
     >>> center.move(torch.tensor([2.0, 4.0]))
     >>> center(torch.tensor([4.0]))
     tensor([1.])
@@ -84,10 +86,10 @@ class RunningLogProb(nn.Module):
     mean: Tensor
     count: Tensor
 
-    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, like: Tensor) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros((), dtype=dtype))
-        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("mean", like.detach().new_zeros(()))
+        self.register_buffer("count", like.new_zeros((), dtype=torch.int64))
 
     def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
         """Move towards the mean log-probability of a batch, unless that is not finite.
@@ -112,36 +114,27 @@ class RunningLogProb(nn.Module):
         return log_prob - self.mean
 
 
-class EntropyCenters(nn.ModuleDict):
-    """A :class:`RunningLogProb` for each factor of a policy, or none.
+@dataclass(frozen=True)
+class PolicyDraw:
+    """One sample from the whole policy at some states.
 
-    Args:
-        factors: names of the factors that have one.
-        like: a tensor of the dtype and the device.
+    Attributes:
+        factors: the sample from each factor, by name.
+        inputs: the states with the sampled continuous action, the input of the critics.
+        log_probs: of the discrete actions, ``[*, K]``; ``None`` without any.
+        q: values ``[R, *, K, M]`` of the live critics if no action is continuous, with gradients
+            with respect to their parameters; otherwise ``None``.
+        value: ``[*, (K,) M]``, the values of the inputs reduced over the live critics, with
+            gradients with respect to the sampled action; ``None`` if not computed yet.
+        state_value: ``[*, M]``, of the value network, if there is one.
     """
 
-    def __init__(self, factors: Iterable[str], like: Tensor) -> None:
-        super().__init__()
-        for name in factors:
-            center = RunningLogProb().to(dtype=like.dtype, device=like.device)
-            self[factor_key("log_prob", name)] = center
-
-    def move(self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None) -> None:
-        """Move the means towards those of samples at s and s'; arguments as of the centers."""
-        for name, drawn in draw.factors.items():
-            key = factor_key("log_prob", name)
-            if key in self:
-                assert next_draw is not None
-                both = 0.5 * (drawn.log_ratio + next_draw.factors[name].log_ratio)
-                cast(RunningLogProb, self[key]).move(both.detach(), valid)
-
-    def centered(self, draw: PolicyDraw) -> list[Tensor]:
-        """The log-ratio ``[*]`` of each factor, minus its mean where it has one."""
-        found = []
-        for name, drawn in draw.factors.items():
-            key, log_ratio = factor_key("log_prob", name), drawn.log_ratio
-            found.append(self[key](log_ratio) if key in self else log_ratio)
-        return found
+    factors: dict[str, Draw]
+    inputs: TensorDictBase
+    log_probs: Tensor | None = None
+    q: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
 
 
 #: The temperature of a factor, by its name.
@@ -152,7 +145,7 @@ Alpha = Callable[[str], Tensor]
 class FactoredPolicy:
     r"""A continuous factor, a discrete one, or the first and, given its action, the second.
 
-    It holds no parameters that are trained: they come with each call.
+    It holds no parameters that are trained.
 
     Attributes:
         continuous: :math:`\pi_c(c|s)`.
@@ -160,9 +153,11 @@ class FactoredPolicy:
         critics: of the loss.
         priors: of the factors.
         mask: weights the densities of the continuous action's dimensions.
-        centers: of the log-probabilities in the entropy bonus.
+        centers: a :class:`RunningLogProb` for each factor, or none.
         reduction: over the critics.
         use_entropy_reward: whether the bonus is not 0.
+        live: returns the live critics.
+        alpha: the temperatures.
     """
 
     continuous: ContinuousFactor | None
@@ -170,20 +165,18 @@ class FactoredPolicy:
     critics: Critics
     priors: Priors
     mask: ParameterMask | None
-    centers: EntropyCenters
+    centers: nn.ModuleDict
     reduction: CriticReduction
     use_entropy_reward: bool
+    live: Callable[[], Members]
+    alpha: Alpha
 
-    def sample(
-        self, states: TensorDictBase, dist: Distribution | None, live: Members, alpha: Alpha
-    ) -> PolicyDraw:
+    def sample(self, states: TensorDictBase, dist: Distribution | None) -> PolicyDraw:
         """Sample the continuous action first, then the discrete one.
 
         Args:
             states: ``[*]``.
             dist: of the actor at these states; ``None`` without one.
-            live: the critics.
-            alpha: the temperatures.
         """
         continuous, discrete, critics = self.continuous, self.discrete, self.critics
         draws: dict[str, Draw] = {}
@@ -191,18 +184,21 @@ class FactoredPolicy:
         if continuous is not None:
             assert dist is not None
             drawn = continuous.draw(dist, states.batch_size)
+            assert drawn.action is not None
             key = continuous.action_key(critics.keys)
             inputs = states.copy().set(key, drawn.action)
-            prior = self.priors.get(continuous.name)
-            draws[continuous.name] = continuous.with_prior(drawn, prior, inputs, key)
+            if (prior := self.priors.of(continuous.name)) is not None:
+                score = prior.log_prob_of_each_dimension if continuous.masked else prior.log_prob
+                drawn = replace(drawn, log_prior=score(inputs, drawn.action, key))
+            draws[continuous.name] = drawn
         if discrete is None:
             return PolicyDraw(draws, inputs)
         if continuous is None:
-            q: Tensor | None = (values := critics.values(live, inputs))
+            q: Tensor | None = (values := critics.values(self.live(), inputs))
             value = critics.reduced(values.detach(), self.reduction)
         else:
-            q, value = None, self.value(inputs, live)
-        prior, count = self.priors.get(discrete.name), value.shape[-2]
+            q, value = None, self.value(inputs)
+        prior, count = self.priors.of(discrete.name), value.shape[-2]
         allowed = read_action_mask(inputs, critics.keys.action_mask, value[..., 0])
         log_prior = None
         if prior is not None:
@@ -213,7 +209,8 @@ class FactoredPolicy:
         else:
             weighed = F.weigh_rewards(value.detach(), critics.weights.value)
             prior_of_each = None if log_prior is None else log_prior.detach()
-            log_probs = F.boltzmann_log_prob(weighed, alpha(discrete.name), prior_of_each, allowed)
+            alpha = self.alpha(discrete.name)
+            log_probs = F.boltzmann_log_prob(weighed, alpha, prior_of_each, allowed)
         draws = {discrete.name: discrete.draw(log_probs, log_prior, allowed)} | draws
         if continuous is not None and continuous.masked:
             assert self.mask is not None
@@ -222,7 +219,7 @@ class FactoredPolicy:
         return PolicyDraw(draws, inputs, log_probs, q, value)
 
     def acting(
-        self, network: Callable[[str], Any], log_alpha: Alpha, *, actor: bool, count: int
+        self, network: Callable[[str], Any], log_alpha: Alpha, *, actor: bool
     ) -> list[TensorDictModuleBase]:
         """The modules that act, in order, with live parameters.
 
@@ -230,7 +227,6 @@ class FactoredPolicy:
             network: a network of the loss, by name.
             log_alpha: the parameters of the temperatures.
             actor: whether there is one.
-            count: number of critics.
         """
         parts, discrete, critics = [], self.discrete, self.critics
         mask_key = None if discrete is None else critics.keys.action_mask
@@ -240,50 +236,49 @@ class FactoredPolicy:
                 parts = [BehaviorPolicy(parts[0], ("logits",), mask_key)]
         if discrete is not None and (self.continuous is not None or not parts):
             boltzmann = BoltzmannPolicy(
-                critics.acting(network(CRITICS), count),
+                critics.acting(network(CRITICS)),
                 log_alpha(discrete.name),
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=self.reduction,
-                prior=self.priors.get(discrete.name),
+                prior=self.priors.of(discrete.name),
                 action_key=discrete.action_key(critics.keys),
-                action_value_key=critics.key(critics.role),
+                action_value_key=critics.value_key,
                 mask_key=mask_key,
             )
             parts.append(boltzmann)
         return parts
 
-    def value(self, inputs: TensorDictBase, live: Members) -> Tensor:
+    def value(self, inputs: TensorDictBase) -> Tensor:
         """The reduced value ``[*, (K,) M]`` of the critics, without gradients for them."""
+        live = self.live()
         frozen = live._replace(params=live.params.data)
         return self.critics.reduced(self.critics.values(frozen, inputs), self.reduction)
 
-    def actor_loss(
-        self, draw: PolicyDraw, live: Members, alpha: Alpha, clipping: float | Tensor | None
-    ) -> Tensor:
+    def actor_loss(self, draw: PolicyDraw, clipping: float | Tensor | None) -> Tensor:
         """The loss ``[*]`` of the actor, without gradients for the critics.
 
         Args:
             draw: of :meth:`sample`.
-            live: the critics.
-            alpha: the temperatures.
             clipping: bound of the gradient with respect to the continuous action.
         """
         continuous, discrete, weights = self.continuous, self.discrete, self.critics.weights.value
-        value = self.value(draw.inputs, live) if draw.value is None else draw.value
+        value = self.value(draw.inputs) if draw.value is None else draw.value
         if continuous is None:
             assert discrete is not None
             drawn = draw.factors[discrete.name]
             assert drawn.log_probs is not None
             q = F.weigh_rewards(value, weights)
             return F.categorical_actor_loss(
-                q, drawn.log_probs, alpha(discrete.name), drawn.log_prior_of_each
+                q, drawn.log_probs, self.alpha(discrete.name), drawn.log_prior_of_each
             )
         drawn = draw.factors[continuous.name]
         assert drawn.action is not None
         value = F.weigh_rewards(self.critics.expected(value, draw.log_probs), weights)
         value = F.clip_action_gradient(value, drawn.action, clipping)
-        loss = F.actor_loss(value, drawn.log_ratio, alpha(continuous.name))
+        loss = F.actor_loss(value, drawn.log_ratio, self.alpha(continuous.name))
+        if draw.state_value is not None:  # a baseline, which changes no gradient
+            loss = loss + F.weigh_rewards(draw.state_value.detach(), weights)
         if discrete is None:
             return loss
         log_prior = draw.factors[discrete.name].log_prior_of_each
@@ -292,14 +287,85 @@ class FactoredPolicy:
             assert draw.log_probs is not None
             change = log_prior - log_prior.detach()
             favored = (draw.log_probs.exp() * change).sum(-1)
-            loss = loss - alpha(discrete.name) * favored
+            loss = loss - self.alpha(discrete.name) * favored
         return loss
 
-    def bonus(self, draw: PolicyDraw, alpha: Alpha) -> Tensor:
-        """The entropy bonus of a state, ``[*]``; 0 without ``use_entropy_reward``."""
+    def value_loss(self, draw: PolicyDraw) -> Tensor:
+        """The loss ``[*]`` of a value network, whose value at the states the draw holds."""
+        assert draw.state_value is not None
+        assert draw.value is not None
+        with torch.no_grad():
+            target = F.soft_value(draw.value, self.bonus(draw))
+        return F.value_loss(draw.state_value, target, self.critics.loss_function)
+
+    def scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
+        """Temperatures, entropies and divergences from priors, means over the valid steps."""
+        found: dict[str, Tensor] = {}
+        for name, drawn in draw.factors.items():
+            found[factor_key("alpha", name)] = self.alpha(name)
+            found[factor_key("entropy", name)] = masked_mean(-drawn.neg_entropy.detach(), valid)
+            if drawn.log_prior is not None:
+                found[factor_key("kl", name)] = masked_mean(drawn.log_ratio.detach(), valid)
+        return found
+
+    def bonus(self, draw: PolicyDraw) -> Tensor:
+        """The entropy bonus of a state, ``[*, 1]``; 0 without ``use_entropy_reward``."""
         if not self.use_entropy_reward:
-            return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy)
-        return F.entropy_bonus(self.centers.centered(draw), map(alpha, draw.factors))
+            return torch.zeros_like(next(iter(draw.factors.values())).neg_entropy).unsqueeze(-1)
+        log_ratios = [each.log_ratio for each in draw.factors.values()]
+        if self.centers:
+            pairs = zip(draw.factors, log_ratios, strict=True)
+            log_ratios = [self._center(name)(log_ratio) for name, log_ratio in pairs]
+        return F.entropy_bonus(log_ratios, map(self.alpha, draw.factors)).unsqueeze(-1)
+
+    def move_centers(
+        self, draw: PolicyDraw, next_draw: PolicyDraw | None, valid: Tensor | None
+    ) -> None:
+        """Move the running means towards those of samples at s and s', if there are any."""
+        for name in draw.factors if self.centers else ():
+            assert next_draw is not None
+            both = 0.5 * (draw.factors[name].log_ratio + next_draw.factors[name].log_ratio)
+            self._center(name).move(both.detach(), valid)
+
+    def _center(self, factor: str) -> RunningLogProb:
+        return cast(RunningLogProb, self.centers[factor_key("log_prob", factor)])
+
+
+def make_policy(loss: Any, options: Any) -> FactoredPolicy:
+    """The policy of a loss, and its critics.
+
+    Args:
+        loss: on which everything that has tensors is registered.
+        options: of its section.
+    """
+    factors = loss.factors.values()
+    continuous = next((each for each in factors if isinstance(each, ContinuousFactor)), None)
+    discrete = next((each for each in factors if isinstance(each, DiscreteFactor)), None)
+    critics = Critics(
+        network=loss.qvalue_network,
+        keys=loss.tensor_keys,
+        encoded=loss._encoded_keys,
+        memory=loss.recurrent.get(CRITICS),
+        normalizer=loss.critic_normalizer or loss.observation_normalizer,
+        weights=loss._reward_weights,
+        loss_function=options.loss_function,
+        action_role=None if continuous is None else continuous.role,
+        index_role=None if discrete is None else discrete.role,
+        spec=None if discrete is None else loss.specs[discrete.role],
+        mask=loss.parameter_mask if getattr(options, "mask_critics", False) else None,
+    )
+    return FactoredPolicy(
+        continuous,
+        discrete,
+        critics,
+        loss.priors,
+        loss.parameter_mask,
+        loss.entropy_centers,
+        options.policy_reduction,
+        options.use_entropy_reward,
+        loss._live,
+        loss.alpha,
+    )
 
 
 def actor_distribution(

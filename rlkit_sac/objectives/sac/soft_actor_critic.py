@@ -2,54 +2,53 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams, dispatch
 from torch import Tensor, nn
-from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.acting import acting_policy
+from rlkit_sac.modules.masked_critic import ParameterMask
 from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.modules.wrappers import acting_policy
 from rlkit_sac.objectives.arguments import SACOptions, read_options
-from rlkit_sac.objectives.checks import actor_keys, cut_steps, refuse_batch_norm
+from rlkit_sac.objectives.checks import (
+    actor_keys,
+    check_reward,
+    cut_steps,
+    refuse_batch_norm,
+    valid_steps,
+)
 from rlkit_sac.objectives.contract import LossContract, names_misfits
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
 from rlkit_sac.objectives.memory import Pass
 from rlkit_sac.objectives.sac.critics import (
     CRITICS,
-    Critics,
     CriticTerms,
-    ParameterMask,
     SACTransitions,
     TargetCritics,
 )
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
-from rlkit_sac.objectives.sac.draws import PolicyDraw
 from rlkit_sac.objectives.sac.factors import (
-    NUMBER,
-    ContinuousFactor,
-    DiscreteFactor,
     Factor,
     factor_key,
-    find_specs,
     make_factors,
-    of_each,
+    register_temperatures,
 )
 from rlkit_sac.objectives.sac.policy import (
-    EntropyCenters,
-    FactoredPolicy,
+    PolicyDraw,
     Priors,
+    RunningLogProb,
     actor_distribution,
+    make_policy,
 )
 from rlkit_sac.objectives.sac.return_estimators import (
     Outcome,
@@ -91,13 +90,10 @@ class SoftActorCriticLoss(LossContract):
     actor_network: TensorDictModule | None
     actor_network_params: TensorDictParams
     target_actor_network_params: TensorDictParams
-    encoder_network: TensorDictModule | None
-    encoder_network_params: TensorDictParams
-    target_encoder_network_params: TensorDictParams
+    value_network: TensorDictModule | None
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    critics: Critics
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
     return_estimator: ReturnEstimator
@@ -118,21 +114,19 @@ class SoftActorCriticLoss(LossContract):
         given, options = read_options(type(self), arguments, mask=parameter_mask is not None)
         members = critic_list(qvalue_network, options.num_qvalue_nets)
         self.target_networks = (with_targets,)
-        super().__init__(given.reduction, given.scalar_output_mode, given.use_prioritized_weights)
-        self.loss_function = options.loss_function
+        super().__init__(given)
         self.qvalue_coef = options.qvalue_coef
         self.reward_scale = options.reward_scale
-        self.dqda_clipping = getattr(options, "dqda_clipping", None)
+        if hasattr(options, "dqda_clipping"):
+            self.dqda_clipping = options.dqda_clipping
         self.policy_loss_steps = options.policy_loss_steps
         self.deactivate_vmap = given.deactivate_vmap
-        self.diagnostics = given.diagnostics
         self.observation_normalizer = given.observation_normalizer
         self.critic_normalizer = given.critic_normalizer
         self.reward_normalizer = given.reward_normalizer
 
-        if actor_network is None:
-            self.actor_network = None
-        else:
+        self.actor_network = self.value_network = None
+        if actor_network is not None:
             refuse_batch_norm(actor_network, "actor_network")
             self.convert_to_functional(actor_network, "actor_network")
             self.network_names = ("actor_network",)
@@ -141,7 +135,6 @@ class SoftActorCriticLoss(LossContract):
         register_critics(self, members, with_targets=CRITICS in self.target_networks)
         self.network_names += (CRITICS,)
         self._share_encoder(given.encoder_network)
-        self.burn_in = given.burn_in
         for name in self.network_names:
             self._find_memory(name)
 
@@ -149,85 +142,30 @@ class SoftActorCriticLoss(LossContract):
         self.factors = make_factors(self.factor_kinds, options)
         masked = parameter_mask is not None
         self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        alpha_init = of_each("alpha_init", options.alpha_init, list(self.factors))
-        for name, factor in self.factors.items():
-            start = factor.temperature.initial_parameter(alpha_init[name])
-            value = like.detach().new_full((), start)
-            if factor.fixed:
-                self.register_buffer(factor.key("log_alpha"), value)
-            else:
-                self.register_parameter(factor.key("log_alpha"), nn.Parameter(value))
         self.priors = Priors(given.prior_network, list(self.factors), like)
         self._prior_keys = self.priors.in_keys
-        self._reward_weights = RewardWeights()
-        self.reward_weights = options.reward_weights
-        centered = self.factors if options.normalize_entropy_reward else ()
-        self.entropy_centers = EntropyCenters(centered, like)
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
-            role = (self._continuous or self._discrete).role  # type: ignore[union-attr]
-            self.set_keys(**{role: action, "log_prob": log_prob})
-        self._set_targets(given.action_spec)
-        self.critics = self._make_critics(
-            options,
-            network=self.qvalue_network,
-            keys=self.tensor_keys,
-            encoded=self._encoded_keys,
-            memory=self.recurrent.get(CRITICS),
-            normalizer=self.critic_normalizer or self.observation_normalizer,
-            weights=self._reward_weights,
-            loss_function=options.loss_function,
-        )
-        self._policy = FactoredPolicy(
-            self._continuous,
-            self._discrete,
-            self.critics,
-            self.priors,
-            self.parameter_mask,
-            self.entropy_centers,
-            options.policy_reduction,
-            options.use_entropy_reward,
-        )
+            *_, acting = self.factors.values()  # of two factors the continuous one
+            self.set_keys(**{acting.role: action, "log_prob": log_prob})
+        register_temperatures(self, options, given.action_spec, like)
+        self._reward_weights = RewardWeights()
+        self.reward_weights = options.reward_weights
+        centered = list(self.factors) if options.normalize_entropy_reward else []
+        names = [factor_key("log_prob", name) for name in centered]
+        self.entropy_centers = nn.ModuleDict({name: RunningLogProb(like) for name in names})
+        self._policy = make_policy(self, options)
+        self.critics = self._policy.critics
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    @abstractmethod
-    def _make_critics(self, options: Any, **common: Any) -> Critics:
-        """The critics of this kind of policy, of what critics of any kind are made of."""
-
-    def _members(self, params: TensorDictBase) -> Members:
-        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
-        return Members(self.qvalue_network, params, *how)
+    def _live(self) -> Members:
+        return self._members(self.qvalue_network, self.qvalue_network_params)
 
     def _draw_targets(self) -> TargetCritics:
-        members = self._members(self.target_qvalue_network_params)
+        members = self._members(self.qvalue_network, self.target_qvalue_network_params)
         return self.critics.targets(members, self.target_subset, self.critic_order)
-
-    def _set_targets(self, given: TensorSpec | None) -> None:
-        """Find the spec of every factor, and its target entropy.
-
-        It becomes an attribute, such as ``target_entropy_discrete``, which :meth:`_alpha_loss`
-        reads.
-        """
-        of_actor = getattr(self.actor_network, "spec", None)
-        self.specs = find_specs(self.factors, given, of_actor, self.tensor_keys)
-        for name, factor in list(self.factors.items()):
-            prior, target = self.priors.get(name), None
-            if not factor.fixed:
-                own = None if prior is None else prior.prior
-                target = factor.resolve_target(self.specs[factor.role], own)
-            setattr(self, factor.key("target_entropy"), target)
-            if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
-                self.factors[name] = replace(factor, target=NUMBER)
-
-    @property
-    def _continuous(self) -> ContinuousFactor | None:
-        return next((x for x in self.factors.values() if isinstance(x, ContinuousFactor)), None)
-
-    @property
-    def _discrete(self) -> DiscreteFactor | None:
-        return next((x for x in self.factors.values() if isinstance(x, DiscreteFactor)), None)
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -241,10 +179,11 @@ class SoftActorCriticLoss(LossContract):
         }
         if self.actor_network is not None:
             losses["loss_actor"] = self._actor_loss(drawn)
-        losses |= self._further_losses(draw)
-        scalars = self._scalars(draw, read.valid)
+        if draw.state_value is not None:
+            losses["loss_value"] = self._policy.value_loss(draw)
+        scalars = self._policy.scalars(draw, read.valid)
         if self.diagnostics:
-            scalars |= self._statistics(critics, draw, read.valid)
+            scalars |= critic_diagnostics(critics, draw.state_value, read.valid)
         return self._output(losses, scalars, tensordict)
 
     @names_misfits
@@ -281,7 +220,8 @@ class SoftActorCriticLoss(LossContract):
         read, steps = self._read(tensordict), self.policy_loss_steps
         following = [self._draw(read.next_states)] if steps != "first" else []
         drawn = [*([self._draw(read.states)] if steps != "next" else []), *following]
-        return self._reduce_alone(loss(drawn), tensordict), self._scalars(drawn[0], read.valid)
+        scalars = self._policy.scalars(drawn[0], read.valid)
+        return self._reduce_alone(loss(drawn), tensordict), scalars
 
     def _critic_pass(
         self, tensordict: TensorDictBase
@@ -290,11 +230,10 @@ class SoftActorCriticLoss(LossContract):
         read = self._read(tensordict, with_targets=True)
         next_draw = self._next_draw(read)
         draw = self._draw(read.states)
-        self.entropy_centers.move(draw, next_draw, read.valid)
-        live, continuous = self._members(self.qvalue_network_params), self._continuous
-        target = self._target(read, next_draw)
+        self._policy.move_centers(draw, next_draw, read.valid)
+        continuous, target = self._policy.continuous, self._target(read, next_draw)
         like = None if continuous is None else draw.factors[continuous.name].action
-        q = self.critics.of_taken(live, read.states, read.batch, like=like, q=draw.q)
+        q = self.critics.of_taken(self._live(), read.states, read.batch, like=like, q=draw.q)
         critics = self.critics.terms(q, target, read.valid)
         tensordict.set(self.tensor_keys.priority, self._with_burn_in(critics.td_error))
         return read, draw, next_draw, critics
@@ -324,17 +263,14 @@ class SoftActorCriticLoss(LossContract):
         assert next_draw is not None
         targets = self._draw_targets() if read.targets is None else read.targets
         value = self.critics.target(targets, next_draw.inputs, next_draw.log_probs, reward_dim)
-        bonus = self._policy.bonus(next_draw, self.alpha).unsqueeze(-1)
+        bonus = self._policy.bonus(next_draw)
         return value._replace(values=F.soft_value(value.values, bonus)), bonus
 
     def _actor_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the actor, summed over the samples, without gradients for the critics."""
-        first, *others = map(self._actor_loss_at, drawn)
+        clipping = getattr(self, "dqda_clipping", None)
+        first, *others = (self._policy.actor_loss(draw, clipping) for draw in drawn)
         return sum(others, first)
-
-    def _actor_loss_at(self, draw: PolicyDraw) -> Tensor:
-        live = self._members(self.qvalue_network_params)
-        return self._policy.actor_loss(draw, live, self.alpha, self.dqda_clipping)
 
     def _alpha_loss(self, drawn: Sequence[PolicyDraw]) -> Tensor:
         """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
@@ -346,22 +282,6 @@ class SoftActorCriticLoss(LossContract):
                 loss = loss + factor.alpha_loss(self._log_alpha(name), resolved, own)
         return loss
 
-    def _further_losses(self, draw: PolicyDraw) -> dict[str, Tensor]:
-        """Additional losses ``[*]`` of a subclass."""
-        return {}
-
-    def _scalars(self, draw: PolicyDraw, valid: Tensor | None) -> dict[str, Tensor]:
-        """Temperatures, entropies and divergences from priors, means over the valid steps."""
-        found: dict[str, Tensor] = {}
-        for name, factor in self.factors.items():
-            found |= factor.scalars(draw.factors[name], self.alpha(name), valid)
-        return found
-
-    def _statistics(
-        self, critics: CriticTerms, draw: PolicyDraw, valid: Tensor | None
-    ) -> dict[str, Tensor]:
-        return critic_diagnostics(*critics, valid)
-
     def _draw(self, states: TensorDictBase) -> PolicyDraw:
         dist = None
         if self.actor_network is not None:
@@ -369,8 +289,7 @@ class SoftActorCriticLoss(LossContract):
             head, params = self._head("actor_network"), self.actor_network_params
             masked = getattr(self.tensor_keys, "action_mask", None) is not None
             dist = actor_distribution(self.actor_network, head, params, inputs, masked=masked)
-        live = self._members(self.qvalue_network_params)
-        return self._policy.sample(states, dist, live, self.alpha)
+        return self._policy.sample(states, dist)
 
     def _next_draw(self, read: SACTransitions) -> PolicyDraw | None:
         """A sample at the next states, ``None`` if it is not needed."""
@@ -396,12 +315,8 @@ class SoftActorCriticLoss(LossContract):
             epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
-        parts = self._policy.acting(
-            self.get_stateful_net,
-            self._log_alpha,
-            actor=self.actor_network is not None,
-            count=self.num_qvalue_nets,
-        )
+        acts = self.actor_network is not None
+        parts = self._policy.acting(self.get_stateful_net, self._log_alpha, actor=acts)
         shares = self.encoder_network is not None
         encoder = self.get_stateful_net("encoder_network") if shares else None
         return acting_policy(parts, self.observation_normalizer, epsilon=epsilon, encoder=encoder)
@@ -472,12 +387,14 @@ class SoftActorCriticLoss(LossContract):
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
         self._check_network_keys()
         memory = "a network with a memory" if self.recurrent else ""
-        transitions = self._select(
+        transitions = self._transitions.read(
             tensordict,
             self.in_keys,
+            valid_steps(tensordict, self._loss_mask_keys()),
             sequential=self.return_estimator.sequential or memory,
-            reward_weights=self.reward_weights,
         )
+        reward = transitions.batch.get(("next", self.tensor_keys.reward))
+        check_reward(reward, self.reward_weights, transitions.batch)
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
         targets = self._draw_targets() if remembering else None
         read = SACTransitions(**vars(transitions), targets=targets)
@@ -487,21 +404,21 @@ class SoftActorCriticLoss(LossContract):
     def _passes(self, read: SACTransitions, with_targets: bool) -> Iterator[Pass]:
         later = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
-            live = getattr(self, f"{name}_params")
-            following = later or self._discrete is not None or name == "actor_network"
-            live_pass = Pass(network, name, live, at_next_states=following, next_grad=later)
-            yield replace(live_pass, states_grad=name == CRITICS)
+            live = self._members(network.network, getattr(self, f"{name}_params"))
+            following = later or self._policy.discrete is not None or name == "actor_network"
+            trains = name == CRITICS
+            yield Pass(
+                network, name, live, at_next_states=following, next_grad=later, states_grad=trains
+            )
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
-                params, members = getattr(self, f"{target}_params"), None
-                if name == CRITICS:
-                    assert read.targets is not None
-                    params, members = read.targets.members.params, read.targets.indices
-                yield Pass(network, target, params, members, at_states=False, grad=False)
+                whole = self._members(network.network, getattr(self, f"{target}_params"))
+                members, indices = read.targets or (whole, None)
+                yield Pass(network, target, members, indices, at_states=False, grad=False)
 
     @property
     def _actions(self) -> dict[NestedKey, str]:
-        factors = filter(None, (self._continuous, self._discrete))
+        factors = filter(None, (self._policy.continuous, self._policy.discrete))
         return {each.action_key(self.tensor_keys): each.role for each in factors}
 
     def _check_network_keys(self) -> None:
@@ -509,14 +426,13 @@ class SoftActorCriticLoss(LossContract):
         for name, network in self.recurrent.items():
             network.check_inputs(self._actions, name)
 
-    def _loss_keys(self) -> list[str]:
-        actor = [] if self.actor_network is None else ["loss_actor"]
-        return [*actor, "loss_qvalue", "loss_alpha"]
-
     def _default_out_keys(self) -> list[str]:
-        factors = self.factors.values()
-        keys = [each.key(name) for name in ("alpha", "entropy") for each in factors]
-        keys += [each.key("kl") for each in factors if self.priors.get(each.name) is not None]
+        factors, with_value = self.factors.values(), self.value_network is not None
+        keys = [] if self.actor_network is None else ["loss_actor"]
+        keys += ["loss_qvalue", "loss_alpha", *(["loss_value"] if with_value else [])]
+        keys += [each.key(name) for name in ("alpha", "entropy") for each in factors]
+        keys += [each.key("kl") for each in factors if self.priors.of(each.name) is not None]
         if self.diagnostics:
-            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
-        return [*self._loss_keys(), *keys]
+            further = self.critics.head.diagnostics
+            keys += diagnostic_keys(self.num_qvalue_nets, further, with_value=with_value)
+        return keys

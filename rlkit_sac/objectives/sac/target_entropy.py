@@ -14,7 +14,7 @@ from rlkit_sac.errors import ConfigError
 
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
-_NEEDS_SPEC = (
+NEEDS_SPEC = (
     "needs the action spec: pass action_spec= (for a batched environment "
     "env.action_spec_unbatched), or an actor with a spec"
 )
@@ -42,7 +42,7 @@ def continuous_target(
     if isinstance(option, Real | Tensor):
         return float(option)
     if spec is None:
-        raise ConfigError(f"target_entropy={option!r} {_NEEDS_SPEC}; or pass a number")
+        raise ConfigError(f"target_entropy={option!r} {NEEDS_SPEC}; or pass a number")
     if callable(option):
         return float(option(spec))
     if option in ("neg_dim", "half_neg_dim"):
@@ -84,7 +84,7 @@ def discrete_target(
     >>> round(discrete_target("scaled_log_k", spec=Categorical(2)), 6)
     0.679284
     """
-    count = num_actions if spec is None else spec.space.n
+    count: Any = num_actions if spec is None else spec.space.n
     if isinstance(option, str):
         if count is None:
             return None
@@ -93,7 +93,7 @@ def discrete_target(
         return F.scaled_log_target_entropy(count)
     if callable(option) and not isinstance(option, Tensor):
         if spec is None:
-            raise ConfigError(f"target_entropy as a function {_NEEDS_SPEC}")
+            raise ConfigError(f"target_entropy as a function {NEEDS_SPEC}")
         option = option(spec)
     nats, largest = float(option), math.inf if count is None else math.log(count)
     if not 0 <= nats <= largest:
@@ -104,25 +104,6 @@ def discrete_target(
             stacklevel=2,
         )
     return nats
-
-
-def continuous_target_kld(per_dim: float, spec: TensorSpec | None) -> float:
-    """The target divergence of a continuous policy from its prior.
-
-    Args:
-        per_dim: nats for each dimension of the action.
-        spec: of one action.
-
-    Raises:
-        ConfigError: for a missing spec.
-
-    >>> from torchrl.data import Bounded
-    >>> continuous_target_kld(3.0, Bounded(-1.0, 1.0, (2,)))
-    6.0
-    """
-    if spec is None:
-        raise ConfigError(f"target_kld_per_dim {_NEEDS_SPEC}; or fixed_alpha=True")
-    return per_dim * spec.shape.numel()
 
 
 def default_discrete_kld(num_actions: int | Tensor) -> Any:
