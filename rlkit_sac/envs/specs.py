@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import torch
@@ -12,10 +11,10 @@ from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
-from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.observations import ObservationConversion, for_critics
-from rlkit_sac.envs.task_spaces import conversions, space_to_json
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
+from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskEntries, adapted_task
+from rlkit_sac.envs.agent_env import AgentEnv
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.torchrl_env import gym_envs, is_as_made
 from rlkit_sac.errors import TaskError
 
 
@@ -106,7 +105,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
 
     Returns:
         Bool `[K, D]` on the environment's device, or None where each discrete action uses each
-        dimension (see :class:`~rlkit_sac.envs.actions.AdaptedActions`).
+        dimension (see :meth:`~rlkit_sac.envs.actions.ActionConversion.parameter_mask`).
 
     >>> from rlkit_sac.envs import make_env
     >>> parameter_mask(make_env("rlkit_sac/Platform-v0"))
@@ -116,10 +115,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    if (task := adapted_task(env)) is not None:
-        mask = task.parameter_mask
-    else:
-        mask = gym_envs(env)[0].get_wrapper_attr("parameter_mask")
+    mask = _task(env).parameter_mask
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
@@ -138,7 +134,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    return task_conversions(env)[0].layout()
+    return _task(env).observe.layout()
 
 
 def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
@@ -151,13 +147,8 @@ def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> critic_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    if (task := adapted_task(env)) is not None:
-        own = None if task.critic is None else task.critic.observe
-    else:
-        own = gym_envs(env)[0].get_wrapper_attr("critic_conversion")
-    if own is None:
-        return observation_layout(env)
-    return [entry | {"key": for_critics({entry["key"]: 0}).popitem()[0]} for entry in own.layout()]
+    task = _task(env)
+    return (task.critic or task.observe).layout()
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
@@ -175,24 +166,9 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     >>> describe_task(make_env("CartPole-v1"))["action_space"]
     {'kind': 'Discrete', 'n': 2, 'start': 0}
     """
-    if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
-        return env.base_env.task.description if len(env.transform) == 3 else None
-    if not GymnasiumEnvs.can_step(env):
-        return None
-    observations, actions = task_conversions(env)
-    try:
-        described = {
-            "observation_space": space_to_json(observations.space),
-            "observation_indices": observations.indices,
-            "action_space": space_to_json(actions.space),
-            "rescale_actions": actions.rescale,
-            "action_mask": gym_envs(env)[0].has_wrapper_attr("mask_space"),
-        }
-        read: dict[str, Any] = json.loads(json.dumps(described))
-        conversions(read)
-    except TypeError:
-        return None
-    return read
+    adapted = isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv)
+    made = len(env.transform) == 3 if adapted else is_as_made(env)
+    return _task(env).description if made else None
 
 
 def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
@@ -205,10 +181,8 @@ def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConvers
     >>> task_conversions(make_env("CartPole-v1"))[1].space
     Discrete(2)
     """
-    if (task := adapted_task(env)) is not None:
-        return task.tensors.observe, task.tensors.to_task
-    of_task = gym_envs(env)[0].get_wrapper_attr
-    return of_task("observation_conversion"), of_task("action_conversion")
+    task = _task(env)
+    return task.observe, task.act
 
 
 def action_mask_key(env: EnvBase) -> str | None:
@@ -287,6 +261,12 @@ def check_scalar_reward(env: EnvBase) -> None:
             f"this algorithm learns from one number, but the reward has {dim} dimensions: the "
             "recipes of SAC train this task; or wrap it in gymnasium's TransformReward"
         )
+
+
+def _task(env: EnvBase) -> TaskEntries | AgentEnv:
+    """What converts between a task and the agent."""
+    adapted = adapted_task(env)
+    return gym_envs(env)[0] if adapted is None else adapted
 
 
 def _action_spec(env: EnvBase) -> TensorSpec:

@@ -24,8 +24,7 @@ from rlkit_sac.data.collect.policy_entries import (
     written_entries,
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
-from rlkit_sac.envs import GymnasiumEnvs
-from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME
+from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_as_made
 
 
 class ActingLoop:
@@ -35,7 +34,7 @@ class ActingLoop:
     begins the next one. The state of a policy with memory is zero where an episode begins.
 
     Args:
-        env: one that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
+        env: of Gymnasium's, without further transforms.
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: of the policy; None for the one set at each step.
         random_policy: acts in random steps, instead of draws from the action space; it reads no
@@ -68,9 +67,9 @@ class ActingLoop:
         self._random_policy = random_policy
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
-        self._envs = GymnasiumEnvs(env)
+        self._envs = gym_envs(env)
         # The entries that the next step begins with, besides the previous action.
-        self._carried = (*self._envs.observed, *COUNTED)
+        self._carried = (*self._envs[0].observation_space, *COUNTED)
         self._policy = RecordedPolicy(policy, env.batch_size, exploration_type=exploration_type)
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
@@ -118,7 +117,7 @@ class ActingLoop:
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
         """Whether the environment can be stepped, and the policy says what it reads."""
-        return GymnasiumEnvs.can_step(env) and hasattr(policy, "in_keys")
+        return is_as_made(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -147,7 +146,8 @@ class ActingLoop:
         for new, action in self._new_previous:
             new[...] = action
         arrays, following = self.frame.arrays, self._following
-        self._ended = self._envs.step(self._actions(), following)
+        stepped = enumerate(zip(self._envs, self._actions(), strict=True))
+        self._ended = [i for i, (env, action) in stepped if env.step_into(following, i, action)]
         np.add(arrays["step_count"], 1, out=following["step_count"])
         np.logical_or(following["terminated"], following["truncated"], out=following["done"])
 
@@ -216,7 +216,8 @@ class ActingLoop:
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
-        for key, value in (self._envs.reset(index) | COUNTED).items():
+        observed, _ = self._envs[index].reset()
+        for key, value in (observed | COUNTED).items():
             arrays[key][index] = value
         for entry in self._zero_at_reset.values():
             entry[index] = 0
@@ -226,7 +227,7 @@ class ActingLoop:
         self._next_trajectory += 1
 
     def _actions(self) -> Sequence[Any]:
-        """The action of each environment, as `AdaptedActions` takes it."""
+        """The action of each environment, as its `ActionConversion` takes it."""
         values = [self.frame.arrays[key] for key in self._action_keys]
         plain = [value if value.dtype.kind == "f" else value.tolist() for value in values]
         if self._action_keys == ["action"]:

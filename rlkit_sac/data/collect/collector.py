@@ -86,8 +86,7 @@ class LightCollector(_CountingCollector):
     and the policy is a :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned, and
-            :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
+        env: what :func:`~rlkit_sac.envs.make_env` returned, of Gymnasium.
         policy: acts on the environment's device; its parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
