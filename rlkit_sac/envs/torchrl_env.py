@@ -63,11 +63,7 @@ def gym_envs(env: EnvBase) -> list[Any]:
 def is_as_made(env: EnvBase) -> bool:
     """Whether :func:`~rlkit_sac.envs.make_env` made an environment of Gymnasium's as it is.
 
-    >>> from rlkit_sac.envs import make_env
-    >>> from rlkit_sac.envs.torchrl_env import is_as_made
-    >>> env = make_env("Pendulum-v1")
-    >>> is_as_made(env), is_as_made(env.append_transform(InitTracker(init_key="begins")))
-    (True, False)
+    One with further transforms is not.
     """
     if not isinstance(env, TransformedEnv):
         return False
