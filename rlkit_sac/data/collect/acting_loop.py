@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
@@ -81,13 +80,15 @@ class ActingLoop:
         carried: list[NestedKey] = [*self._carried, *previous]
         after = [*OUTCOME, "done"]
         beside: list[NestedKey] = [*after[1:], *(("next", key) for key in after)]
-        layout = partial(_layout, batch_dims=env.batch_dims)
-        others = {key: layout(blank.get(key)) for key in beside}
-        others |= {key: layout(value) for key, value in written.items()}
         before = {key: blank.get(key) for key in carried} | states
+        others = {key: blank.get(key) for key in beside} | written
+        before_layout, layout = (
+            {key: (value.shape[env.batch_dims :], value.dtype) for key, value in entries.items()}
+            for entries in (before, others)
+        )
         self.frame = Frame(
-            {key: layout(value) for key, value in before.items()},
-            {**others, ("collector", "traj_ids"): ((), np.int64)},
+            before_layout,
+            {**layout, ("collector", "traj_ids"): ((), torch.int64)},
             len(self),
             batch_size=env.batch_size,
             device=self._device,
@@ -272,11 +273,6 @@ class ActingLoop:
         self._next_trajectory = state["next_trajectory"]
         for index in np.flatnonzero(~which):
             self._begin_trajectory(int(index))
-
-
-def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLike]:
-    """Shape and type of an entry of one environment."""
-    return tuple(value.shape[batch_dims:]), value.new_empty(0, device="cpu").numpy().dtype
 
 
 def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
