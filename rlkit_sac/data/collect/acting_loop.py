@@ -23,6 +23,7 @@ from rlkit_sac.data.collect.policy_entries import (
     written_entries,
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
+from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_as_made
 
 
@@ -36,8 +37,8 @@ class ActingLoop:
         env: of Gymnasium's, without further transforms.
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: of the policy; None for the one set at each step.
-        random_policy: acts in random steps, instead of draws from the action space; it reads no
-            entry but masks, and writes what the policy writes, but for the state of its memory.
+        random_policy: acts in random steps; it reads no entry but masks, and writes what the policy
+            writes, but for the state of its memory. Default: draws from the action space.
 
     Attributes:
         frame: the present step, with the keys of TorchRL's collector.
@@ -63,7 +64,7 @@ class ActingLoop:
         random_policy: TensorDictModuleBase | None = None,
     ) -> None:
         self._env, self._acting = env, policy
-        self._random_policy = random_policy
+        self._random_policy = random_policy or uniform_policy(env, env.full_action_spec)
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
         self._envs = gym_envs(env)
@@ -102,7 +103,7 @@ class ActingLoop:
         self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
-        read = getattr(random_policy, "in_keys", ())
+        read = getattr(self._random_policy, "in_keys", ())
         self._random_inputs = {key: self._tensor(arrays[key]) for key in read}
         self._always_acts = bool(states or read)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
@@ -133,9 +134,9 @@ class ActingLoop:
         """One step of every environment, into ``frame.arrays``.
 
         Args:
-            random: act by ``random_policy``; without one, draw the actions from the action space.
-                Other entries that the policy writes are then 0; a policy with memory, and any
-                where masks are read, runs all the same, and nothing but its action is replaced.
+            random: act by ``random_policy``. Other entries that the policy writes are then 0; a
+                policy with memory, and any where masks are read, runs all the same, and nothing but
+                its action is replaced.
             unchanged: whether nothing but values of parameters has changed in the policy since the
                 last step.
         """
@@ -206,13 +207,10 @@ class ActingLoop:
 
     def _act_randomly(self, unchanged: bool) -> Entries:
         acted = self._act(unchanged) if self._always_acts else self._random_entries
-        if self._random_policy is None:
-            drawn = self._env.rand_action()
-        else:
-            with torch.no_grad():
-                read = self._copies(self._random_inputs)
-                entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
-                drawn = self._random_policy(entries).exclude(*read)
+        with torch.no_grad():
+            read = self._copies(self._random_inputs)
+            entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
+            drawn = self._random_policy(entries).exclude(*read)
         return acted | dict(drawn.items(True, True))
 
     def _begin_episode(self, index: int) -> None:
