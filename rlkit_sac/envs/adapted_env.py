@@ -11,7 +11,6 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
-from torch.nn.functional import one_hot
 from torchrl.data import (
     Binary,
     Bounded,
@@ -153,7 +152,10 @@ class TaskEntries(Transform):
 
         space, self._observed = reader(observation_keys)
         actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)
-        self._action_specs = [env.full_action_spec_unbatched[key] for key in self._acted]
+        self._action_specs = [
+            (spec, spec.to_categorical_spec() if isinstance(spec, OneHot | MultiOneHot) else None)
+            for spec in map(env.full_action_spec_unbatched.get, self._acted)
+        ]
         self.masked = action_mask and ACTION_MASK in specs.keys()  # noqa: SIM118
         self.description = task_description(
             space,
@@ -226,8 +228,9 @@ class TaskEntries(Transform):
             for key, value in tensordict.select("action").items(True, True)
         }
         values = self.tensors.actions(written)
-        for key, spec, value in zip(self._acted, self._action_specs, values, strict=True):
-            tensordict.set(key, _as_spec(spec, value).reshape(*self._batch, *spec.shape))
+        for key, (spec, choice), value in zip(self._acted, self._action_specs, values, strict=True):
+            encoded = value if choice is None else choice.to_one_hot(value, safe=False)
+            tensordict.set(key, encoded.to(spec.dtype).reshape(*self._batch, *spec.shape))
         return tensordict
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:
@@ -310,11 +313,9 @@ def _observation_space(spec: TensorSpec) -> Space[Any]:
 
 def _action_space(spec: TensorSpec) -> Space[Any]:
     """Of a leaf: boxes, and choices whatever their encoding."""
+    if isinstance(spec, OneHot | MultiOneHot):
+        spec = spec.to_categorical_spec()
     shape = tuple(spec.shape)
-    if isinstance(spec, MultiOneHot):
-        return MultiDiscrete([each.n for each in spec.space])
-    if isinstance(spec, OneHot):
-        return Discrete(spec.space.n)
     if isinstance(spec, Binary):
         return MultiBinary(shape)
     if isinstance(spec, MultiCategorical):
@@ -327,13 +328,3 @@ def _action_space(spec: TensorSpec) -> Space[Any]:
     if isinstance(spec, Unbounded):
         return Box(-np.inf, np.inf, shape, np.float32)
     raise TypeError(f"a {type(spec).__name__}, which no policy can give")
-
-
-def _as_spec(spec: TensorSpec, value: Tensor) -> Tensor:
-    """Choices in the encoding that a spec wants."""
-    if isinstance(spec, MultiOneHot):
-        parts = zip(value.unbind(-1), spec.space, strict=True)
-        value = torch.cat([one_hot(index, each.n) for index, each in parts], -1)
-    elif isinstance(spec, OneHot):
-        value = one_hot(value, spec.space.n)
-    return value.to(spec.dtype)
