@@ -31,10 +31,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     >>> continuous_action_bounds(make_env("Pendulum-v1"))
     ([-1.0], [1.0])
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Bounded):
-        raise _misfit(spec, "continuous spaces")
-    return _bounds(spec)
+    return _bounds(_action_spec(env, Bounded, "continuous spaces"))
 
 
 def discrete_action_count(env: EnvBase) -> int:
@@ -50,10 +47,7 @@ def discrete_action_count(env: EnvBase) -> int:
     >>> discrete_action_count(make_env("CartPole-v1"))
     2
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Categorical):
-        raise _misfit(spec, "discrete spaces")
-    return int(spec.space.n)
+    return int(_action_spec(env, Categorical, "discrete spaces").space.n)
 
 
 def has_discrete_actions(env: EnvBase) -> bool:
@@ -69,9 +63,7 @@ def has_discrete_actions(env: EnvBase) -> bool:
     >>> has_discrete_actions(make_env("CartPole-v1")), has_discrete_actions(make_env("Pendulum-v1"))
     (True, False)
     """
-    spec = _action_spec(env)
-    if isinstance(spec, Composite):
-        raise _misfit(spec, "discrete or in continuous spaces")
+    spec = _action_spec(env, Bounded | Categorical, "discrete or in continuous spaces")
     return isinstance(spec, Categorical)
 
 
@@ -91,9 +83,7 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
     >>> hybrid_action_bounds(make_env("rlkit_sac/Moving-v0"))
     (3, [-1.0, -1.0], [1.0, 1.0])
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Composite):
-        raise _misfit(spec, "spaces with a discrete and a continuous part")
+    spec = _action_spec(env, Composite, "spaces with a discrete and a continuous part")
     return int(spec["discrete"].space.n), *_bounds(spec["continuous"])
 
 
@@ -269,15 +259,15 @@ def _task(env: EnvBase) -> TaskEntries | AgentEnv:
     return gym_envs(env)[0] if adapted is None else adapted
 
 
-def _action_spec(env: EnvBase) -> TensorSpec:
-    return env.full_action_spec_unbatched["action"]
-
-
 def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
     return spec.space.low.tolist(), spec.space.high.tolist()
 
 
-def _misfit(spec: TensorSpec, spaces: str) -> TaskError:
+def _action_spec(env: EnvBase, kind: Any, spaces: str) -> TensorSpec:
+    """The spec of actions, if it is of the kind that an algorithm acts in."""
+    spec = env.full_action_spec_unbatched["action"]
+    if isinstance(spec, kind):
+        return spec
     if isinstance(spec, Composite):
         choices, dim = spec["discrete"].space.n, spec["continuous"].shape[-1]
         actions = f"Discrete({choices}) and a Box of shape ({dim},) at once"
@@ -287,6 +277,6 @@ def _misfit(spec: TensorSpec, spaces: str) -> TaskError:
     else:
         actions = f"a Box of shape {tuple(spec.shape)}"
         advice = "the recipes sac, kl_prior_sac, value_sac and acer train"
-    return TaskError(
+    raise TaskError(
         f"this algorithm acts in {spaces}, but the actions are {actions}: {advice} this task"
     )
