@@ -24,16 +24,10 @@ class NestedEntries:
     """
 
     def __init__(self, keys: Sequence[NestedKey]) -> None:
-        self._places: dict[str, int] = {}
-        inner: dict[str, tuple[list[NestedKey], list[int]]] = {}
-        for place, key in enumerate(keys):
-            if isinstance(key, str):
-                self._places[key] = place
-                continue
-            within, places = inner.setdefault(key[0], ([], []))
-            within.append(key[1] if len(key) == 2 else key[1:])
-            places.append(place)
-        self._inner = [(name, NestedEntries(within), at) for name, (within, at) in inner.items()]
+        paths = [(key,) if isinstance(key, str) else key for key in keys]
+        # Those at the top first, as TensorDicts have them.
+        order = sorted(enumerate(paths), key=lambda each: len(each[1]))
+        self._places = [(path[:-1], path[-1], place) for place, path in order]
 
     def __call__(
         self, values: Sequence[Tensor], batch_size: torch.Size, device: torch.device | None
@@ -45,10 +39,10 @@ class NestedEntries:
             batch_size: of the TensorDict.
             device: of the TensorDict.
         """
-        return TensorDict._new_unsafe(self._tree(values), batch_size=batch_size, device=device)
-
-    def _tree(self, values: Sequence[Tensor]) -> dict[str, Any]:
-        tree: dict[str, Any] = {name: values[place] for name, place in self._places.items()}
-        for name, entries, places in self._inner:
-            tree[name] = entries._tree([values[place] for place in places])
-        return tree
+        tree: dict[str, Any] = {}
+        for outer, name, place in self._places:
+            inner = tree
+            for part in outer:
+                inner = inner.setdefault(part, {})
+            inner[name] = values[place]
+        return TensorDict._new_unsafe(tree, batch_size=batch_size, device=device)

@@ -19,5 +19,4 @@ from rlkit_sac.envs.specs import observation_layout as observation_layout
 from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
 from rlkit_sac.envs.specs import task_conversions as task_conversions
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs as GymnasiumEnvs
 from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction

@@ -8,7 +8,6 @@ from itertools import accumulate, islice, pairwise
 from math import prod
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
@@ -29,8 +28,10 @@ _SUPPORTED = (
 )
 
 
-class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
-    """Lets the agent act in one of three forms, whatever the environment's own structure.
+class ActionConversion:
+    """From the agent's action to that of a task, whatever the structure of the latter.
+
+    The agent acts in one of three forms:
 
     - Boxes alone: a float32 vector `[D]`.
     - Choices alone: an index 0 … K-1, also where the space starts elsewhere.
@@ -51,51 +52,12 @@ class AdaptedActions(gym.ActionWrapper[Any, Any, Any]):
     outside of the bounds are clipped.
 
     Args:
-        env: environment with an action space of boxes and choices, in any nest of `Tuple` and
-            `Dict`.
+        space: the action space of the task: boxes and choices, in any nest of `Tuple` and `Dict`.
         rescale: whether the agent's vector lies in [-1, 1].
-        bounds: of :func:`with_bounds`. Default: those of the environment.
-
-    Attributes:
-        parameter_mask: bool `[K, D]`, where the boxes follow each other in one `Tuple` and exactly
-            one choice has as many values: box i is the parameter of its value i, and ``mask[k, d]``
-            is true if dimension d belongs to the value in combination k. None if each uses each
-            dimension.
 
     Raises:
         ConfigError: the space holds another kind of space, no dimension at all, too many
             combinations, or a box with an infinite bound or an empty interval.
-
-    >>> env = AdaptedActions(gym.make("rlkit_sac/Platform-v0"), rescale=True)
-    >>> env.action_space["action"]["continuous"]
-    Box(-1.0, 1.0, (3,), float32)
-    >>> env.parameter_mask[1]
-    array([False,  True, False])
-    >>> env.action({"action": {"discrete": 1, "continuous": np.array([1.0, -1.0, 0.0])}})[1]
-    (array([30.], dtype=float32), array([0.], dtype=float32), array([215.], dtype=float32))
-    """
-
-    def __init__(self, env: gym.Env[Any, Any], *, rescale: bool, bounds: Any = None) -> None:
-        super().__init__(env)
-        space = with_bounds(env.action_space, bounds)
-        self.action_conversion = ActionConversion(space, rescale=rescale)
-        self.parameter_mask = self.action_conversion.parameter_mask()
-        self.action_space = self.action_conversion.agent_space()
-
-    def action(self, action: Any) -> Any:
-        """Returns the environment's action for the agent's."""
-        return self.action_conversion(action)
-
-
-class ActionConversion:
-    """From the agent's action to that of a task, as :class:`AdaptedActions` describes it.
-
-    Args:
-        space: the action space of the task.
-        rescale: whether the agent's vector lies in [-1, 1].
-
-    Raises:
-        ConfigError: as `AdaptedActions`.
 
     >>> convert = ActionConversion(Tuple([Discrete(2, start=5), Box(0, 8, (1,))]), rescale=True)
     >>> convert({"action": {"discrete": 1, "continuous": np.array([0.0])}})
@@ -207,7 +169,17 @@ class ActionConversion:
         return Dict({"action": Dict(both)})
 
     def parameter_mask(self) -> NDArray[np.bool_] | None:
-        """The attribute of :class:`AdaptedActions`."""
+        """Which dimensions of the vector belong to which choice, bool `[K, D]`.
+
+        Where the boxes follow each other in one `Tuple` and exactly one choice has as many values,
+        box i is the parameter of its value i, and ``mask[k, d]`` is true if dimension d belongs to
+        the value in combination k. None if each uses each dimension.
+
+        >>> import gymnasium as gym
+        >>> space = gym.make("rlkit_sac/Platform-v0").action_space
+        >>> ActionConversion(space, rescale=True).parameter_mask()[1]
+        array([False,  True, False])
+        """
         paths = [path for path, leaf, _ in leaves(self.space) if not is_choice(leaf)]
         owned = np.flatnonzero(self.counts == len(paths))
         if len(owned) != 1 or not isinstance(first := paths[0][-1], int):

@@ -11,7 +11,6 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from tensordict import NestedKey, TensorDict, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
-from torch.nn.functional import one_hot
 from torchrl.data import (
     Binary,
     Bounded,
@@ -28,9 +27,9 @@ from torchrl.envs import EnvBase, SerialEnv, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import with_bounds
-from rlkit_sac.envs.observations import for_critics, parts_of
+from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, parts_of
 from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.task_spaces import task_description
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
@@ -106,12 +105,12 @@ def adapted_task(env: EnvBase) -> TaskEntries | None:
 class TaskEntries(Transform):
     """Turns the entries of any environment of TorchRL into those that networks read, and back.
 
-    The leaves of the specs are the spaces of a task, as
-    :class:`~rlkit_sac.envs.observations.ArrayObservation` and
-    :class:`~rlkit_sac.envs.actions.AdaptedActions` describe those of Gymnasium: a vector and images
-    are observed, and the agent's action becomes what the specs want, such as one-hot. Rewards are
-    float32, and ``episode_reward`` is their float64 sum. Leaves that the agent does not observe are
-    left out, unless the environment reads them in its next step.
+    The leaves of the specs are the spaces of a task, which are converted as those of Gymnasium by
+    :class:`~rlkit_sac.envs.observations.ObservationConversion` and
+    :class:`~rlkit_sac.envs.actions.ActionConversion`; the agent's action becomes what the specs
+    want, such as one-hot. Rewards are float32, and ``episode_reward`` is their float64 sum. Leaves
+    that the agent does not observe are left out, unless the environment reads them in its next
+    step.
 
     Args:
         env: to which it is appended.
@@ -124,7 +123,9 @@ class TaskEntries(Transform):
         critic_keys: those that critics read. Default: the same.
 
     Attributes:
-        tensors: the conversions.
+        observe, critic, act: the conversions; ``critic`` is None without ``critic_keys``.
+        masked: whether there are masks.
+        parameter_mask: that of the environment, or else of the action space.
         description: what :func:`~rlkit_sac.envs.describe_task` returns.
 
     Raises:
@@ -151,28 +152,31 @@ class TaskEntries(Transform):
 
         space, self._observed = reader(observation_keys)
         actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)
-        self._action_specs = [env.full_action_spec_unbatched[key] for key in self._acted]
+        self._action_specs = [
+            (spec, spec.to_categorical_spec() if isinstance(spec, OneHot | MultiOneHot) else None)
+            for spec in map(env.full_action_spec_unbatched.get, self._acted)
+        ]
         self.masked = action_mask and ACTION_MASK in specs.keys()  # noqa: SIM118
-        self.description: dict[str, Any] = {
-            "observation_space": space_to_json(space),
-            "observation_indices": observation_indices,
-            "action_space": space_to_json(with_bounds(actions, action_bounds)),
-            "rescale_actions": rescale_actions,
-            "action_mask": self.masked,
-        }
+        self.description = task_description(
+            space,
+            with_bounds(actions, action_bounds),
+            observation_indices=observation_indices,
+            rescale_actions=rescale_actions,
+            action_mask=self.masked,
+        )
         device = env.device or torch.device("cpu")
         self.tensors = TaskTensors(self.description, device=device)
-        self.critic: TaskTensors | None = None
+        self.observe, self.act = self.tensors.observe, self.tensors.to_task
+        self.critic: ObservationConversion | None = None
         if critic_keys is not None:
             space, self._read_by_critics = reader(critic_keys)
-            own = {"observation_space": space_to_json(space), "observation_indices": None}
-            self.critic = TaskTensors({**self.description, **own}, device=device)
+            self.critic = ObservationConversion(space, vector_key=CRITIC_OBSERVATION)
         base = base_env(env)
         if isinstance(base, SerialEnv):  # whose attributes are those of its environments
             base.start()
             (base, *_) = base._envs
         given = getattr(base, "parameter_mask", None)
-        self.parameter_mask = self.tensors.to_task.parameter_mask() if given is None else given
+        self.parameter_mask = self.act.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
         kept = {*env.state_spec.keys(True, True), *([ACTION_MASK] if self.masked else ())}
@@ -185,11 +189,9 @@ class TaskEntries(Transform):
         self._batch = env.batch_size
 
     def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
-        entries = self._entries(self.tensors, self._observed, next_tensordict)
+        entries = self._entries(self.observe, self._observed, next_tensordict)
         if self.critic is not None:
-            entries |= for_critics(
-                self._entries(self.critic, self._read_by_critics, next_tensordict)
-            )
+            entries |= self._entries(self.critic, self._read_by_critics, next_tensordict)
         next_tensordict = next_tensordict.exclude(*self._left_out, inplace=True)
         for key, value in entries.items():
             next_tensordict.set(key, value.reshape(*self._batch, *value.shape[1:]))
@@ -198,21 +200,15 @@ class TaskEntries(Transform):
         return next_tensordict
 
     def _agent_spaces(self) -> dict[str, Space[Any]]:
-        spaces = dict(self.tensors.observe.agent_space())
-        if self.critic is not None:
-            spaces |= for_critics(self.critic.observe.agent_space().spaces)
-        return spaces
+        critics = {} if self.critic is None else self.critic.agent_space().spaces
+        return self.observe.agent_space().spaces | critics
 
     def _entries(
-        self, tensors: TaskTensors, keys: list[NestedKey], read: TensorDictBase
+        self, observe: ObservationConversion, keys: list[NestedKey], read: TensorDictBase
     ) -> dict[NestedKey, Tensor]:
-        spaces = (leaf for _, leaf, _ in leaves(tensors.observe.space))
-        return tensors.entries(
-            [
-                read.get(key).reshape(-1, *(leaf.shape or ()))
-                for key, leaf in zip(keys, spaces, strict=True)
-            ]
-        )
+        found = zip(keys, leaves(observe.space), strict=True)
+        tensors = [read.get(key).reshape(-1, *(leaf.shape or ())) for key, (_, leaf, _) in found]
+        return self.tensors.entries(tensors, observe)
 
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
@@ -232,8 +228,9 @@ class TaskEntries(Transform):
             for key, value in tensordict.select("action").items(True, True)
         }
         values = self.tensors.actions(written)
-        for key, spec, value in zip(self._acted, self._action_specs, values, strict=True):
-            tensordict.set(key, _as_spec(spec, value).reshape(*self._batch, *spec.shape))
+        for key, (spec, choice), value in zip(self._acted, self._action_specs, values, strict=True):
+            encoded = value if choice is None else choice.to_one_hot(value, safe=False)
+            tensordict.set(key, encoded.to(spec.dtype).reshape(*self._batch, *spec.shape))
         return tensordict
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:
@@ -258,7 +255,7 @@ class TaskEntries(Transform):
 
     def transform_input_spec(self, input_spec: Composite) -> Composite:
         """Replaces what is acted by the agent's action."""
-        agent = self.tensors.to_task.agent_space()
+        agent = self.act.agent_space()
         parts: dict[NestedKey, Any] = {"action": agent}
         if isinstance(agent, Dict):
             both = cast(Dict, agent["action"]).spaces
@@ -316,11 +313,9 @@ def _observation_space(spec: TensorSpec) -> Space[Any]:
 
 def _action_space(spec: TensorSpec) -> Space[Any]:
     """Of a leaf: boxes, and choices whatever their encoding."""
+    if isinstance(spec, OneHot | MultiOneHot):
+        spec = spec.to_categorical_spec()
     shape = tuple(spec.shape)
-    if isinstance(spec, MultiOneHot):
-        return MultiDiscrete([each.n for each in spec.space])
-    if isinstance(spec, OneHot):
-        return Discrete(spec.space.n)
     if isinstance(spec, Binary):
         return MultiBinary(shape)
     if isinstance(spec, MultiCategorical):
@@ -333,13 +328,3 @@ def _action_space(spec: TensorSpec) -> Space[Any]:
     if isinstance(spec, Unbounded):
         return Box(-np.inf, np.inf, shape, np.float32)
     raise TypeError(f"a {type(spec).__name__}, which no policy can give")
-
-
-def _as_spec(spec: TensorSpec, value: Tensor) -> Tensor:
-    """Choices in the encoding that a spec wants."""
-    if isinstance(spec, MultiOneHot):
-        parts = zip(value.unbind(-1), spec.space, strict=True)
-        value = torch.cat([one_hot(index, each.n) for index, each in parts], -1)
-    elif isinstance(spec, OneHot):
-        value = one_hot(value, spec.space.n)
-    return value.to(spec.dtype)

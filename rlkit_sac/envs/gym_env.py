@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -19,10 +19,9 @@ from gymnasium.vector import AutoresetMode
 from torchrl.envs import EnvBase, GymWrapper
 
 from rlkit_sac.envs.action_masks import with_action_masks
-from rlkit_sac.envs.actions import AdaptedActions
+from rlkit_sac.envs.agent_env import AgentEnv, refuse_shared
 from rlkit_sac.envs.frame_stack import FrameStack
-from rlkit_sac.envs.observations import ArrayObservation, ArrayReward
-from rlkit_sac.envs.seeding import EpisodeSeeding, NamedFaults, refuse_shared
+from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, summary
 
@@ -110,38 +109,26 @@ def make_gym_env(
     *,
     seed: int,
     env_index: int,
-    rescale_actions: bool,
-    action_bounds: Any,
-    action_mask: bool,
-    frame_stack: int,
-    observation_indices: Sequence[int] | None,
-    observation_keys: Sequence[str] | None,
-    critic_keys: Sequence[str] | None,
-) -> gym.Env[Any, Any]:
-    """Puts wrappers on an environment: seeded episodes, adapted actions, rewards, observations.
+    action_mask: bool = True,
+    frame_stack: int = 1,
+    **options: Any,
+) -> AgentEnv:
+    """Puts wrappers on an environment: masks, stacks of frames, seeded episodes, conversions.
 
     Args:
         spec: of the environment.
         env: that :func:`create` made.
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
-        rescale_actions: whether continuous actions are given in [-1, 1].
-        action_bounds: their bounds, None for those of the environment.
         action_mask: whether masks of allowed actions are looked for.
         frame_stack: frames of each image that are observed at once.
-        observation_indices: the entries of a vector observation that are kept, None for all.
-        observation_keys: the parts of a `Dict` that are observed, None for all.
-        critic_keys: those that critics read, None for the same.
+        options: others of :class:`~rlkit_sac.envs.agent_env.AgentEnv`.
 
     Raises:
         ConfigError: the environment is one that is in use already, or its spaces are not supported.
 
     >>> spec = find_env_spec("Pendulum-v1")
-    >>> env = make_gym_env(spec, create(spec), seed=0, env_index=0, rescale_actions=True,
-    ...                    action_bounds=None, action_mask=True, frame_stack=1,
-    ...                    observation_indices=None, observation_keys=None,
-    ...                    critic_keys=None)
-    >>> env.action_space
+    >>> make_gym_env(spec, create(spec), seed=0, env_index=0).action_space
     Box(-1.0, 1.0, (1,), float32)
     """
     refuse_shared(env, spec.id)
@@ -149,16 +136,8 @@ def make_gym_env(
         env = with_action_masks(env) if action_mask else env
         # Within the seeded episode, which a resumed run repeats.
         env = FrameStack(env, frame_stack) if frame_stack > 1 else env
-        env = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        env = AdaptedActions(ArrayReward(env), rescale=rescale_actions, bounds=action_bounds)
-        env = ArrayObservation(
-            env,
-            indices=observation_indices,
-            keys=observation_keys,
-            critic_keys=critic_keys,
-            refuse_masks=action_mask,
-        )
-        return NamedFaults(env, env_index=env_index)
+        seeded = EpisodeSeeding(env, seed=seed, env_index=env_index)
+        return AgentEnv(seeded, env_index=env_index, action_mask=action_mask, **options)
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):
             env.close()

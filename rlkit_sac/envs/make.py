@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import torch
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import env_checker
@@ -30,11 +31,10 @@ from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
 from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
-    EpisodeReturn,
     EpisodicGymWrapper,
+    EpisodicSerialEnv,
     PreviousAction,
-    base_env,
-    wrapper_of,
+    gym_envs,
 )
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
@@ -65,12 +65,12 @@ def make_env(
     Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
 
     - ``observation`` float32 `[*, D]`, flattened as
-      :class:`~rlkit_sac.envs.observations.ArrayObservation` describes it; images keep shape and
-      dtype, within a `Dict` or `Tuple` as entries such as ``image_camera`` beside it,
+      :class:`~rlkit_sac.envs.observations.ObservationConversion` describes it; images keep shape
+      and dtype, within a `Dict` or `Tuple` as entries such as ``image_camera`` beside it,
     - ``action`` float32 `[*, D]` in [-1, 1], or an int64 index `[*]`, or both as
       ``("action", "continuous")`` and ``("action", "discrete")``: nests of `Box` are flattened, and
       the environment receives its own structure
-      (:class:`~rlkit_sac.envs.actions.AdaptedActions`),
+      (:class:`~rlkit_sac.envs.actions.ActionConversion`),
     - ``action_mask`` bool `[*, K]`, the allowed ones of K discrete actions, for a task that gives
       masks (:class:`~rlkit_sac.envs.action_masks.ActionMasks`),
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
@@ -153,7 +153,9 @@ def make_env(
         adapted.set_seed(episode_seed(seed, first_index, 0))
         counter = StepCounter(max_steps=max_episode_steps)
         return TransformedEnv(adapted, Compose(InitTracker(), counter, PreviousAction()))
+    no_float64 = torch.device(device).type == "mps"
     seen |= {"seed": seed, "frame_stack": frame_stack}
+    seen |= {"sum_type": np.float32 if no_float64 else np.float64}
     first = [made]  # whose spaces are known to be right; the others are made alike
 
     def single(*, env_index: int, device: torch.device | str = "cpu") -> EpisodicGymWrapper:
@@ -166,10 +168,8 @@ def make_env(
         base = single(env_index=first_index, device=device)
     else:
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
-        base = SerialEnv(num_envs, single, create_env_kwargs=arguments, device=device)
-    return TransformedEnv(
-        base, Compose(InitTracker(), StepCounter(), EpisodeReturn(), PreviousAction())
-    )
+        base = EpisodicSerialEnv(num_envs, single, create_env_kwargs=arguments, device=device)
+    return TransformedEnv(base, Compose(InitTracker(), StepCounter(), PreviousAction()))
 
 
 def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv:
@@ -232,8 +232,8 @@ def check_env(
         if (task := adapted_task(env)) is not None:
             _check_torchrl(env, env_id, next(iter(task.tensors.observe.agent_space())))
             return
-        wrapped = wrapper_of(base_env(env).gym_env(), EpisodeSeeding).env
-        while isinstance(wrapped, (ActionMasks, TimeLimit, OrderEnforcing)):
+        wrapped = gym_envs(env)[0].env
+        while isinstance(wrapped, (EpisodeSeeding, ActionMasks, TimeLimit, OrderEnforcing)):
             wrapped = wrapped.env  # what the entry point returned
         try:
             with warnings.catch_warnings():

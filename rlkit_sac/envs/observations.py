@@ -11,9 +11,8 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.spaces import Path, at, dict_space, is_choice, leaves
-from rlkit_sac.errors import ConfigError, EnvironmentFault
+from rlkit_sac.envs.spaces import Path, at, dict_space, leaves
+from rlkit_sac.errors import ConfigError
 
 T = TypeVar("T")
 #: The vector that critics read, where it is another than the policy's.
@@ -23,12 +22,8 @@ CRITIC_OBSERVATION = "critic_observation"
 _MOST_CATEGORIES = 32
 
 
-class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
-    """Turns any observation into arrays: images, a vector of all else, and the mask of actions.
-
-    The observation space is the table of what is observed at a reset and after each step: an entry
-    that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
-    it.
+class ObservationConversion:
+    """From a task's observation to arrays: images, and a vector of all else.
 
     - An image is a `Box` of uint8 or bool with two or more dimensions, and stays as it is: alone as
       ``observation``, within a `Tuple` or `Dict` as an entry for each, ``image_`` and its place
@@ -47,99 +42,38 @@ class ArrayObservation(gym.Wrapper[Any, Any, Any, Any]):
     the shape that the space declares, but for axes of length 1.
 
     Args:
-        env: any Gymnasium environment.
-        indices: the entries of the vector that are kept, in this order. Default: all.
-        keys: the parts of a `Dict` that are observed. Default: all.
-        critic_keys: the parts of a `Dict` that critics read, as the entry ``critic_observation``,
-            and images as above. Default: none of their own.
-        refuse_masks: whether a mask in ``info`` of an environment whose first reset had none is an
-            error. Default: False.
-
-    Raises:
-        ConfigError: the observations cannot be flattened to a fixed size, or are no vectors with
-            the entries ``indices``.
-
-    >>> env = ArrayObservation(gym.make("FrozenLake-v1"))
-    >>> env.observation_space["observation"]
-    Box(0.0, 1.0, (16,), float32)
-    >>> env = ArrayObservation(gym.make("Pendulum-v1"), indices=[0, 1])  # without the velocity
-    >>> env.observation_space["observation"]
-    Box(-1.0, 1.0, (2,), float32)
-    """
-
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        *,
-        indices: Sequence[int] | None = None,
-        keys: Sequence[str] | None = None,
-        critic_keys: Sequence[str] | None = None,
-        refuse_masks: bool = False,
-    ) -> None:
-        super().__init__(env)
-        self._refuse_masks = refuse_masks and any(
-            is_choice(leaf) for _, leaf, _ in leaves(env.action_space)
-        )
-        space = env.observation_space
-        self.observation_conversion = ObservationConversion(selected(space, keys), indices=indices)
-        self.critic_conversion: ObservationConversion | None = None
-        # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
-        self.observation_space = self.observation_conversion.agent_space()
-        if critic_keys is not None:
-            self.critic_conversion = ObservationConversion(selected(space, critic_keys))
-            own = for_critics(self.critic_conversion.agent_space().spaces)
-            self.observation_space.spaces |= own
-        self._has_mask = env.has_wrapper_attr("mask_space")
-        if self._has_mask:
-            self.observation_space[ACTION_MASK] = env.get_wrapper_attr("mask_space")
-
-    def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Resets the environment."""
-        observation, info = self.env.reset(**options)
-        return self.entries(observation, info), info
-
-    def step(self, action: Any) -> tuple[dict[str, NDArray[Any]], Any, bool, bool, dict[str, Any]]:
-        """Takes one step."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self.entries(observation, info), reward, terminated, truncated, info
-
-    def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
-        """Returns the entries of the observation space."""
-        found = self.observation_conversion(observation)
-        if self.critic_conversion is not None:
-            found |= for_critics(self.critic_conversion(observation))
-        if self._refuse_masks and not self._has_mask and ACTION_MASK in info:
-            raise EnvironmentFault(f"gave an {ACTION_MASK}, which its first reset did not give,")
-        return found | {ACTION_MASK: info[ACTION_MASK]} if self._has_mask else found
-
-
-class ObservationConversion:
-    """From a task's observation to the agent's arrays, as :class:`ArrayObservation` describes them.
-
-    Args:
         space: the observation space of the task.
         indices: the entries of the vector that are kept, in this order. Default: all.
+        vector_key: the entry of the vector. Default: ``observation``.
 
     Attributes:
         keys: of each part of the space that is an image its entry, ``None`` of the others.
         vector_shape: of ``observation`` before ``indices`` are taken, if it is no image.
 
     Raises:
-        ConfigError: as `ArrayObservation`.
+        ConfigError: the observations cannot be flattened to a fixed size, or are no vectors with
+            the entries ``indices``.
 
     >>> convert = ObservationConversion(gym.spaces.Dict(at=Box(-1, 1, (2,)), door=Discrete(2)))
     >>> convert({"at": np.zeros(2), "door": 1})
     {'observation': array([0., 0., 0., 1.], dtype=float32)}
     """
 
-    def __init__(self, space: Space[Any], *, indices: Sequence[int] | None = None) -> None:
-        self.space = space
+    def __init__(
+        self,
+        space: Space[Any],
+        *,
+        indices: Sequence[int] | None = None,
+        vector_key: str = "observation",
+    ) -> None:
+        self.space, self.vector_key = space, vector_key
         self._is_box = isinstance(space, Box)
         parts = [(path, leaf) for path, leaf, _ in leaves(space)]
         self._counts = any(isinstance(leaf, Box) for _, leaf in parts)
-        self.keys = [image_key(path) if is_image(leaf) else None for path, leaf in parts]
-        self._images = {image_key(path): leaf for path, leaf in parts if is_image(leaf)}
-        if len(self._images) < sum(map(is_image, (leaf for _, leaf in parts))):
+        self.keys = [self._image_key(path) if is_image(leaf) else None for path, leaf in parts]
+        images = zip(self.keys, parts, strict=True)
+        self._images = {key: leaf for key, (_, leaf) in images if key is not None}
+        if len(self._images) < len(parts) - self.keys.count(None):
             raise ConfigError(
                 f"two images of the observation space {space} would have the same entry: rename "
                 "their keys, since a key and its parts are joined by '_'"
@@ -181,7 +115,7 @@ class ObservationConversion:
                 return entries
             numbers = np.concatenate(vector)
         array = with_shape(numbers.astype(np.float32, casting="same_kind"), self.vector_shape)
-        entries["observation"] = array if self.indices is None else array.take(self.indices, -1)
+        entries[self.vector_key] = array if self.indices is None else array.take(self.indices, -1)
         return entries
 
     def agent_space(self) -> gym.spaces.Dict:
@@ -197,7 +131,7 @@ class ObservationConversion:
             )
         if self.indices is not None:
             low, high = low[self.indices], high[self.indices]
-        return gym.spaces.Dict(self._images | {"observation": Box(low, high, dtype=np.float32)})
+        return gym.spaces.Dict(self._images | {self.vector_key: Box(low, high, dtype=np.float32)})
 
     def layout(self) -> list[dict[str, Any]]:
         """The agent's arrays as JSON, see :func:`~rlkit_sac.envs.observation_layout`."""
@@ -217,6 +151,9 @@ class ObservationConversion:
     def is_count(self, leaf: Space[Any]) -> bool:
         """Whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
+
+    def _image_key(self, path: Path) -> str:
+        return "_".join(["image", *map(str, path)]) if path else self.vector_key
 
     def _flatten(self, path: Path, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
@@ -252,15 +189,6 @@ def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
             f"the parts {list(observed)}"
         )
     return {key: observed[key] for key in chosen}
-
-
-def for_critics(entries: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Entries, of which the vector has the name that critics alone read.
-
-    >>> for_critics({"image_camera": 1, "observation": 2})
-    {'image_camera': 1, 'critic_observation': 2}
-    """
-    return {CRITIC_OBSERVATION if k == "observation" else k: value for k, value in entries.items()}
 
 
 def is_image(leaf: Space[Any]) -> bool:
@@ -327,15 +255,6 @@ def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
     return [n for n in first if n != 1] == [n for n in second if n != 1]
 
 
-def image_key(path: Path) -> str:
-    """The entry of an image at a place in the observation space.
-
-    >>> image_key(("arm", 0)), image_key(())
-    ('image_arm_0', 'observation')
-    """
-    return "_".join(["image", *map(str, path)]) if path else "observation"
-
-
 def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
     found = np.ravel(indices).tolist()
     given = f"observation_indices is {shorten(str(found), 300)}, but the observation has"
@@ -349,8 +268,8 @@ def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int
     return found
 
 
-class ArrayReward(gym.RewardWrapper[Any, Any]):
-    """Turns any reward into a float32 array `[M]`: one number, or one for each objective.
+class RewardConversion:
+    """From a reward to a float32 array `[M]`: one number, or one for each objective.
 
     M is that of the ``reward_space`` that an environment of vector rewards declares, as those of
     MO-Gymnasium do; without one it is 1.
@@ -358,27 +277,27 @@ class ArrayReward(gym.RewardWrapper[Any, Any]):
     Args:
         env: any Gymnasium environment.
 
-    Raises:
-        TypeError, ValueError: in a step, NumPy's for a reward of another length than the declared
-            one, or what are not numbers.
+    Attributes:
+        shape: of the array.
 
-    >>> env = ArrayReward(gym.make("Pendulum-v1"))
-    >>> _ = env.reset(seed=0)
-    >>> env.step(np.zeros(1))[1].shape
-    (1,)
+    >>> RewardConversion(gym.make("Pendulum-v1"))(0.5)
+    array([0.5], dtype=float32)
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env)
         declared = None
         if env.has_wrapper_attr("reward_space"):
             declared = env.get_wrapper_attr("reward_space")
-        self._shape = (1,) if declared is None else declared.shape or (1,)
-        self.reward_space = Box(-np.inf, np.inf, self._shape, np.float32)
+        self.shape = (1,) if declared is None else declared.shape or (1,)
 
-    def reward(self, reward: Any) -> NDArray[np.float32]:
-        """Returns the reward as an array of the declared shape."""
-        if isinstance(reward, float) and self._shape == (1,):  # the usual ones, in less time
+    def __call__(self, reward: Any) -> NDArray[np.float32]:
+        """Returns the reward as an array of the declared shape.
+
+        Raises:
+            TypeError, ValueError: NumPy's for a reward of another length than the declared one, or
+                what are not numbers.
+        """
+        if isinstance(reward, float) and self.shape == (1,):  # the usual ones, in less time
             return np.array([reward], np.float32)
-        array = with_shape(np.asarray(reward), self._shape, None)
+        array = with_shape(np.asarray(reward), self.shape, None)
         return array.astype(np.float32, casting="same_kind")

@@ -1,12 +1,9 @@
-"""Seeded episodes, and the exceptions raised in them."""
+"""Seeded episodes."""
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
-from weakref import WeakValueDictionary
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +11,6 @@ from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.spaces import changed
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -127,86 +123,6 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
                 return False
         self._continued = observation, info
         return True
-
-
-class NamedFaults(gym.Wrapper[Any, Any, Any, Any]):
-    """Turns exceptions of `step` and `reset` into `EnvironmentFault` with episode, step and seed.
-
-    Args:
-        env: environment with an :class:`EpisodeSeeding` among its wrappers.
-        env_index: position of the environment among those that run side by side, from 0.
-
-    >>> env = NamedFaults(EpisodeSeeding(gym.make("CartPole-v1"), seed=0), env_index=0)
-    >>> _ = env.reset()
-    >>> env.step(7)
-    Traceback (most recent call last):
-    rlkit_sac.errors.EnvironmentFault: environment 0 raised AssertionError: ... in step 1 of its
-    episode 0 (reset seed 2044266242)
-    """
-
-    def __init__(self, env: gym.Env[Any, Any], *, env_index: int) -> None:
-        super().__init__(env)
-        self._env_index = env_index
-        _in_use[id(env.unwrapped)] = self
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Resets the environment."""
-        try:
-            return self.env.reset(seed=seed, options=options)
-        except (Exception, SystemExit) as error:
-            self.raise_fault(error)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Takes one step."""
-        try:
-            return self.env.step(action)
-        except (Exception, SystemExit) as error:
-            self.raise_fault(error)
-
-    def close(self) -> None:
-        """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
-        _in_use.pop(id(self.unwrapped), None)
-        try:
-            super().close()
-        except (Exception, SystemExit) as error:
-            text = f"environment {self._env_index} raised {summary(error)} in close"
-            print(f"warning: {text}", file=sys.stderr)
-
-    def raise_fault(self, error: Exception | SystemExit) -> NoReturn:
-        """Raises an exception of the environment as `EnvironmentFault`."""
-        position = self.env.get_wrapper_attr("position")
-        if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
-            raise EnvironmentFault(f"environment {self._env_index} {error} in {position}") from None
-        if isinstance(error, RlkitSacError):
-            raise error
-        raise EnvironmentFault(
-            f"environment {self._env_index} raised {summary(error)} in {position}"
-        ) from error
-
-
-# By the id of the environment without wrappers, until it is closed.
-_in_use: WeakValueDictionary[int, NamedFaults] = WeakValueDictionary()
-
-
-def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
-    """Refuses an environment that another one, made before, steps too.
-
-    Args:
-        env: a new environment.
-        name: of its task.
-
-    Raises:
-        ConfigError: what makes the task returned the same object again.
-    """
-    if id(env.unwrapped) in _in_use:
-        gc.collect()  # it may be of an environment that nobody has any more
-    if id(env.unwrapped) in _in_use:
-        raise ConfigError(
-            f"{name}: the function or entry point returned an environment that is in use already "
-            f"({env.unwrapped}): make a new one in each call"
-        )
 
 
 def _leaves(value: Any) -> list[NDArray[Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import torch
@@ -12,10 +11,10 @@ from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
-from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.observations import ObservationConversion, for_critics
-from rlkit_sac.envs.task_spaces import conversions, space_to_json
-from rlkit_sac.envs.torchrl_env import GymnasiumEnvs, gym_envs
+from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskEntries, adapted_task
+from rlkit_sac.envs.agent_env import AgentEnv
+from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.torchrl_env import gym_envs, is_as_made
 from rlkit_sac.errors import TaskError
 
 
@@ -32,10 +31,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
     >>> continuous_action_bounds(make_env("Pendulum-v1"))
     ([-1.0], [1.0])
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Bounded):
-        raise _misfit(spec, "continuous spaces")
-    return _bounds(spec)
+    return _bounds(_action_spec(env, Bounded, "continuous spaces"))
 
 
 def discrete_action_count(env: EnvBase) -> int:
@@ -51,10 +47,7 @@ def discrete_action_count(env: EnvBase) -> int:
     >>> discrete_action_count(make_env("CartPole-v1"))
     2
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Categorical):
-        raise _misfit(spec, "discrete spaces")
-    return int(spec.space.n)
+    return int(_action_spec(env, Categorical, "discrete spaces").space.n)
 
 
 def has_discrete_actions(env: EnvBase) -> bool:
@@ -70,9 +63,7 @@ def has_discrete_actions(env: EnvBase) -> bool:
     >>> has_discrete_actions(make_env("CartPole-v1")), has_discrete_actions(make_env("Pendulum-v1"))
     (True, False)
     """
-    spec = _action_spec(env)
-    if isinstance(spec, Composite):
-        raise _misfit(spec, "discrete or in continuous spaces")
+    spec = _action_spec(env, Bounded | Categorical, "discrete or in continuous spaces")
     return isinstance(spec, Categorical)
 
 
@@ -92,9 +83,7 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
     >>> hybrid_action_bounds(make_env("rlkit_sac/Moving-v0"))
     (3, [-1.0, -1.0], [1.0, 1.0])
     """
-    spec = _action_spec(env)
-    if not isinstance(spec, Composite):
-        raise _misfit(spec, "spaces with a discrete and a continuous part")
+    spec = _action_spec(env, Composite, "spaces with a discrete and a continuous part")
     return int(spec["discrete"].space.n), *_bounds(spec["continuous"])
 
 
@@ -106,7 +95,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
 
     Returns:
         Bool `[K, D]` on the environment's device, or None where each discrete action uses each
-        dimension (see :class:`~rlkit_sac.envs.actions.AdaptedActions`).
+        dimension (see :meth:`~rlkit_sac.envs.actions.ActionConversion.parameter_mask`).
 
     >>> from rlkit_sac.envs import make_env
     >>> parameter_mask(make_env("rlkit_sac/Platform-v0"))
@@ -116,10 +105,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    if (task := adapted_task(env)) is not None:
-        mask = task.parameter_mask
-    else:
-        mask = gym_envs(env)[0].get_wrapper_attr("parameter_mask")
+    mask = _task(env).parameter_mask
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
@@ -138,7 +124,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    return task_conversions(env)[0].layout()
+    return _task(env).observe.layout()
 
 
 def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
@@ -151,13 +137,8 @@ def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> critic_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    if (task := adapted_task(env)) is not None:
-        own = None if task.critic is None else task.critic.observe
-    else:
-        own = gym_envs(env)[0].get_wrapper_attr("critic_conversion")
-    if own is None:
-        return observation_layout(env)
-    return [entry | {"key": for_critics({entry["key"]: 0}).popitem()[0]} for entry in own.layout()]
+    task = _task(env)
+    return (task.critic or task.observe).layout()
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
@@ -175,24 +156,9 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     >>> describe_task(make_env("CartPole-v1"))["action_space"]
     {'kind': 'Discrete', 'n': 2, 'start': 0}
     """
-    if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
-        return env.base_env.task.description if len(env.transform) == 3 else None
-    if not GymnasiumEnvs.can_step(env):
-        return None
-    observations, actions = task_conversions(env)
-    try:
-        described = {
-            "observation_space": space_to_json(observations.space),
-            "observation_indices": observations.indices,
-            "action_space": space_to_json(actions.space),
-            "rescale_actions": actions.rescale,
-            "action_mask": gym_envs(env)[0].has_wrapper_attr("mask_space"),
-        }
-        read: dict[str, Any] = json.loads(json.dumps(described))
-        conversions(read)
-    except TypeError:
-        return None
-    return read
+    adapted = isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv)
+    made = len(env.transform) == 3 if adapted else is_as_made(env)
+    return _task(env).description if made else None
 
 
 def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
@@ -205,10 +171,8 @@ def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConvers
     >>> task_conversions(make_env("CartPole-v1"))[1].space
     Discrete(2)
     """
-    if (task := adapted_task(env)) is not None:
-        return task.tensors.observe, task.tensors.to_task
-    of_task = gym_envs(env)[0].get_wrapper_attr
-    return of_task("observation_conversion"), of_task("action_conversion")
+    task = _task(env)
+    return task.observe, task.act
 
 
 def action_mask_key(env: EnvBase) -> str | None:
@@ -289,15 +253,21 @@ def check_scalar_reward(env: EnvBase) -> None:
         )
 
 
-def _action_spec(env: EnvBase) -> TensorSpec:
-    return env.full_action_spec_unbatched["action"]
+def _task(env: EnvBase) -> TaskEntries | AgentEnv:
+    """What converts between a task and the agent."""
+    adapted = adapted_task(env)
+    return gym_envs(env)[0] if adapted is None else adapted
 
 
 def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
     return spec.space.low.tolist(), spec.space.high.tolist()
 
 
-def _misfit(spec: TensorSpec, spaces: str) -> TaskError:
+def _action_spec(env: EnvBase, kind: Any, spaces: str) -> TensorSpec:
+    """The spec of actions, if it is of the kind that an algorithm acts in."""
+    spec = env.full_action_spec_unbatched["action"]
+    if isinstance(spec, kind):
+        return spec
     if isinstance(spec, Composite):
         choices, dim = spec["discrete"].space.n, spec["continuous"].shape[-1]
         actions = f"Discrete({choices}) and a Box of shape ({dim},) at once"
@@ -307,6 +277,6 @@ def _misfit(spec: TensorSpec, spaces: str) -> TaskError:
     else:
         actions = f"a Box of shape {tuple(spec.shape)}"
         advice = "the recipes sac, kl_prior_sac, value_sac and acer train"
-    return TaskError(
+    raise TaskError(
         f"this algorithm acts in {spaces}, but the actions are {actions}: {advice} this task"
     )

@@ -35,6 +35,20 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
     )
 
 
+def task_description(
+    observations: Space[Any], actions: Space[Any], **options: Any
+) -> dict[str, Any]:
+    """What :func:`~rlkit_sac.envs.describe_task` returns of a task.
+
+    Args:
+        observations: those that are observed.
+        actions: with the bounds that the agent's are clipped to.
+        options: ``observation_indices``, ``rescale_actions`` and ``action_mask``.
+    """
+    spaces = {"observation_space": observations, "action_space": actions}
+    return {name: space_to_json(space) for name, space in spaces.items()} | options
+
+
 def space_to_json(space: Space[Any]) -> dict[str, Any]:
     """A space as JSON values; infinite bounds, which JSON does not have, as the largest number.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tensordict import NestedKey
 from torch import Tensor
 
-from rlkit_sac.envs.observations import is_image, pixels, same_but_ones
+from rlkit_sac.envs.observations import ObservationConversion, is_image, pixels, same_but_ones
 from rlkit_sac.envs.spaces import at, changed, choice_values, is_choice, leaves
 from rlkit_sac.envs.task_spaces import conversions
 
@@ -51,7 +51,6 @@ class TaskTensors:
 
     def __init__(self, task: dict[str, Any], *, device: torch.device | None = None) -> None:
         self.observe, self.to_task = conversions(task)
-        self._observed = [leaf for _, leaf, _ in leaves(self.observe.space)]
         self._acted = [
             (is_choice(leaf), prod(leaf.shape or ()), leaf.shape or (), _torch_type(leaf))
             for _, leaf, _ in leaves(self.to_task.space)
@@ -102,19 +101,28 @@ class TaskTensors:
             tensors.append(torch.from_numpy(values))
         return tensors, front
 
-    def entries(self, tensors: Sequence[Tensor]) -> dict[NestedKey, Tensor]:
-        """What a policy reads of the leaves of N observations."""
+    def entries(
+        self, tensors: Sequence[Tensor], observe: ObservationConversion | None = None
+    ) -> dict[NestedKey, Tensor]:
+        """What a policy reads of the leaves of N observations.
+
+        Args:
+            tensors: the leaves.
+            observe: what is observed. Default: as the policy does.
+        """
+        observe = observe or self.observe
         entries: dict[NestedKey, Tensor] = {}
         vector = []
-        for key, leaf, value in zip(self.observe.keys, self._observed, tensors, strict=True):
+        found = zip(observe.keys, leaves(observe.space), tensors, strict=True)
+        for key, (_, leaf, _), value in found:
             if key is None:
-                vector.append(self._flat(leaf, value))
+                vector.append(self._flat(leaf, value, observe.is_count(leaf)))
             else:
                 entries[key] = value
         if vector:
-            states = torch.cat(vector, -1).reshape(-1, *self.observe.vector_shape)
-            kept = self.observe.indices
-            entries["observation"] = states if kept is None else states[:, kept]
+            states = torch.cat(vector, -1).reshape(-1, *observe.vector_shape)
+            kept = observe.indices
+            entries[observe.vector_key] = states if kept is None else states[:, kept]
         return entries
 
     def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
@@ -140,13 +148,13 @@ class TaskTensors:
         """The leaves of an action, or of N, in the structure of the task."""
         return changed(self.to_task.space, lambda leaf: _plain(leaf, next(values)))
 
-    def _flat(self, leaf: Space[Any], value: Tensor) -> Tensor:
+    def _flat(self, leaf: Space[Any], value: Tensor, is_count: bool) -> Tensor:
         """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
         if not isinstance(leaf, Discrete | MultiDiscrete):
             return value.reshape(-1, prod(leaf.shape or ())).float()
         counts, starts = choice_values(leaf)
         values = value.reshape(-1, len(counts)) - torch.tensor(starts, device=value.device)
-        if self.observe.is_count(leaf):
+        if is_count:
             return (values.to(self._low.dtype) / (counts[0] - 1)).clamp(0, 1).float()
         each = [torch.arange(count, device=value.device) for count in counts]
         hot = [values[:, i, None] == numbers for i, numbers in enumerate(each)]

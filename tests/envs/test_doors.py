@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import check_env, make_env
 from rlkit_sac.envs.actions import ActionConversion
-from rlkit_sac.envs.observations import ArrayReward, ObservationConversion
+from rlkit_sac.envs.observations import ObservationConversion, RewardConversion
 from rlkit_sac.envs.task_spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault
@@ -106,7 +106,7 @@ def test_axes_are_not_swapped(shape: Any, given_shape: Any, kind: str) -> None:
             return
         env = Line()
         env.reward_space = space  # type: ignore[attr-defined]
-        convert: Any = ArrayReward(env).reward
+        convert: Any = RewardConversion(env)
     else:
         convert = ObservationConversion(space)
     if [n for n in shape if n != 1] == [n for n in given_shape if n != 1]:

@@ -14,7 +14,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import example_transition
-from rlkit_sac.data.replay.packed_storage import row_bytes
+from rlkit_sac.data.rows import rows_of
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
@@ -136,7 +136,7 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     observed = [entry["key"] for entry in observation_layout(task)]
     after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
     example = example_transition(task, [*observed, "action", *after])
-    assert row_bytes(example) == images + rest + 2  # whole numbers of four
+    assert rows_of(example).width == images + rest + 2  # whole numbers of four
     run = SAC.train(*shlex.split(dot("mixed", "box")), "--normalization.observations", "true")
     policy = load_policy(run)
     assert policy.normalizer.observation_dim == 5

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from tensordict import NestedKey, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor
@@ -24,8 +23,8 @@ from rlkit_sac.data.collect.policy_entries import (
     written_entries,
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
-from rlkit_sac.envs import GymnasiumEnvs
-from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME
+from rlkit_sac.data.collect.uniform_policy import uniform_policy
+from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_as_made
 
 
 class ActingLoop:
@@ -35,11 +34,11 @@ class ActingLoop:
     begins the next one. The state of a policy with memory is zero where an episode begins.
 
     Args:
-        env: one that :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
+        env: of Gymnasium's, without further transforms.
         policy: acts on the environment's device; its parameters are read at every step.
         exploration_type: of the policy; None for the one set at each step.
-        random_policy: acts in random steps, instead of draws from the action space; it reads no
-            entry but masks, and writes what the policy writes, but for the state of its memory.
+        random_policy: acts in random steps; it reads no entry but masks, and writes what the policy
+            writes, but for the state of its memory. Default: draws from the action space.
 
     Attributes:
         frame: the present step, with the keys of TorchRL's collector.
@@ -65,12 +64,12 @@ class ActingLoop:
         random_policy: TensorDictModuleBase | None = None,
     ) -> None:
         self._env, self._acting = env, policy
-        self._random_policy = random_policy
+        self._random_policy = random_policy or uniform_policy(env, env.full_action_spec)
         self._device = env.device or torch.device("cpu")
         self._batch_size = env.batch_size
-        self._envs = GymnasiumEnvs(env)
+        self._envs = gym_envs(env)
         # The entries that the next step begins with, besides the previous action.
-        self._carried = (*self._envs.observed, *COUNTED)
+        self._carried = (*self._envs[0].observation_space, *COUNTED)
         self._policy = RecordedPolicy(policy, env.batch_size, exploration_type=exploration_type)
         self._action_keys: list[NestedKey] = list(env.action_keys)
         previous = [_previous_key(key) for key in self._action_keys]
@@ -82,13 +81,15 @@ class ActingLoop:
         carried: list[NestedKey] = [*self._carried, *previous]
         after = [*OUTCOME, "done"]
         beside: list[NestedKey] = [*after[1:], *(("next", key) for key in after)]
-        layout = partial(_layout, batch_dims=env.batch_dims)
-        others = {key: layout(blank.get(key)) for key in beside}
-        others |= {key: layout(value) for key, value in written.items()}
         before = {key: blank.get(key) for key in carried} | states
+        others = {key: blank.get(key) for key in beside} | written
+        before_layout, layout = (
+            {key: (value.shape[env.batch_dims :], value.dtype) for key, value in entries.items()}
+            for entries in (before, others)
+        )
         self.frame = Frame(
-            {key: layout(value) for key, value in before.items()},
-            {**others, ("collector", "traj_ids"): ((), np.int64)},
+            before_layout,
+            {**layout, ("collector", "traj_ids"): ((), torch.int64)},
             len(self),
             batch_size=env.batch_size,
             device=self._device,
@@ -102,7 +103,7 @@ class ActingLoop:
         self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
-        read = getattr(random_policy, "in_keys", ())
+        read = getattr(self._random_policy, "in_keys", ())
         self._random_inputs = {key: self._tensor(arrays[key]) for key in read}
         self._always_acts = bool(states or read)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
@@ -118,7 +119,7 @@ class ActingLoop:
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
         """Whether the environment can be stepped, and the policy says what it reads."""
-        return GymnasiumEnvs.can_step(env) and hasattr(policy, "in_keys")
+        return is_as_made(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
         """Number N of environments."""
@@ -133,9 +134,9 @@ class ActingLoop:
         """One step of every environment, into ``frame.arrays``.
 
         Args:
-            random: act by ``random_policy``; without one, draw the actions from the action space.
-                Other entries that the policy writes are then 0; a policy with memory, and any
-                where masks are read, runs all the same, and nothing but its action is replaced.
+            random: act by ``random_policy``. Other entries that the policy writes are then 0; a
+                policy with memory, and any where masks are read, runs all the same, and nothing but
+                its action is replaced.
             unchanged: whether nothing but values of parameters has changed in the policy since the
                 last step.
         """
@@ -147,7 +148,8 @@ class ActingLoop:
         for new, action in self._new_previous:
             new[...] = action
         arrays, following = self.frame.arrays, self._following
-        self._ended = self._envs.step(self._actions(), following)
+        stepped = enumerate(zip(self._envs, self._actions(), strict=True))
+        self._ended = [i for i, (env, action) in stepped if env.step_into(following, i, action)]
         np.add(arrays["step_count"], 1, out=following["step_count"])
         np.logical_or(following["terminated"], following["truncated"], out=following["done"])
 
@@ -205,18 +207,16 @@ class ActingLoop:
 
     def _act_randomly(self, unchanged: bool) -> Entries:
         acted = self._act(unchanged) if self._always_acts else self._random_entries
-        if self._random_policy is None:
-            drawn = self._env.rand_action()
-        else:
-            with torch.no_grad():
-                read = self._copies(self._random_inputs)
-                entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
-                drawn = self._random_policy(entries).exclude(*read)
+        with torch.no_grad():
+            read = self._copies(self._random_inputs)
+            entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
+            drawn = self._random_policy(entries).exclude(*read)
         return acted | dict(drawn.items(True, True))
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
-        for key, value in (self._envs.reset(index) | COUNTED).items():
+        observed, _ = self._envs[index].reset()
+        for key, value in (observed | COUNTED).items():
             arrays[key][index] = value
         for entry in self._zero_at_reset.values():
             entry[index] = 0
@@ -226,7 +226,7 @@ class ActingLoop:
         self._next_trajectory += 1
 
     def _actions(self) -> Sequence[Any]:
-        """The action of each environment, as `AdaptedActions` takes it."""
+        """The action of each environment, as its `ActionConversion` takes it."""
         values = [self.frame.arrays[key] for key in self._action_keys]
         plain = [value if value.dtype.kind == "f" else value.tolist() for value in values]
         if self._action_keys == ["action"]:
@@ -271,11 +271,6 @@ class ActingLoop:
         self._next_trajectory = state["next_trajectory"]
         for index in np.flatnonzero(~which):
             self._begin_trajectory(int(index))
-
-
-def _layout(value: Tensor, *, batch_dims: int) -> tuple[tuple[int, ...], DTypeLike]:
-    """Shape and type of an entry of one environment."""
-    return tuple(value.shape[batch_dims:]), value.new_empty(0, device="cpu").numpy().dtype
 
 
 def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:

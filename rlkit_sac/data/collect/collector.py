@@ -86,8 +86,7 @@ class LightCollector(_CountingCollector):
     and the policy is a :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned, and
-            :meth:`~rlkit_sac.envs.GymnasiumEnvs.can_step` accepts.
+        env: what :func:`~rlkit_sac.envs.make_env` returned, of Gymnasium.
         policy: acts on the environment's device; its parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
@@ -167,7 +166,7 @@ class TorchRLCollector(_CountingCollector):
         **options: int,
     ) -> None:
         super().__init__(env_with_states(env, policy), policy, **options)
-        if random_policy is None and state_keys(policy):
+        if random_policy is None and (state_keys(policy) or action_mask_key(env)):
             random_policy = uniform_policy(env, env.full_action_spec)
         self._random_first = None
         if random_policy is not None:
@@ -289,8 +288,6 @@ def make_collector(
     >>> [list(batch.shape) for batch in collector]
     [[2], [2], [2]]
     """
-    if random_policy is None and init_random_frames and action_mask_key(env):
-        random_policy = uniform_policy(env, env.full_action_spec)
     light = ActingLoop.can_run(env, policy)
     return (LightCollector if light else TorchRLCollector)(
         env,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import isfinite, prod
 from typing import Any
 
@@ -14,8 +13,7 @@ from torch import Tensor
 
 from rlkit_sac.data.collect.policy_entries import next_key
 from rlkit_sac.data.nested import NestedEntries
-
-Layout = Mapping[NestedKey, tuple[tuple[int, ...], DTypeLike]]
+from rlkit_sac.data.rows import Layout, Rows
 
 
 class Frame:
@@ -37,7 +35,7 @@ class Frame:
         arrays: the entries ``[N, …]`` by key, zeros at first.
 
     >>> place = {"batch_size": torch.Size([]), "device": torch.device("cpu")}
-    >>> frame = Frame({"count": ((1,), np.int64)}, {}, 1, **place)
+    >>> frame = Frame({"count": ((1,), torch.int64)}, {}, 1, **place)
     >>> frame.begin_batch(2)
     >>> for step in range(2):
     ...     _ = np.add(frame.arrays["count"], 1, out=frame.arrays["next", "count"])
@@ -56,36 +54,24 @@ class Frame:
         batch_size: torch.Size,
         device: torch.device,
     ) -> None:
-        layouts = {**carried, **others, **{next_key(key): own for key, own in carried.items()}}
-        kinds = dict.fromkeys(np.dtype(dtype) for _, dtype in layouts.values())
-        self.arrays: dict[NestedKey, NDArray[Any]] = {}
-        # The bytes of each type, the type, and the sizes of its entries.
-        self._kinds: list[tuple[slice, np.dtype[Any], list[int]]] = []
-        width = 0
-        for kind in kinds:
-            sizes = [prod(shape) for shape, dtype in layouts.values() if dtype == kind]
-            end = width + sum(sizes) * kind.itemsize
-            self._kinds.append((slice(width, end), kind, sizes))
-            width = -(-end // 8) * 8  # the bytes of the largest number
-        self._block = np.zeros((count, width), np.uint8)
+        following = {next_key(key): own for key, own in carried.items()}
+        self._rows = Rows({**carried, **others, **following})
+        block = torch.zeros(count, self._rows.width, dtype=torch.uint8)
+        columns = [column.numpy() for column in self._rows.columns(block)]
+        self.arrays = dict(zip(self._rows.keys, columns, strict=True))
+        self._block = block.numpy()
         self._carry: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        for place, kind, sizes in self._kinds:
-            own = {key: shape for key, (shape, dtype) in layouts.items() if dtype == kind}
-            block = self._block[:, place].view(kind)
-            ends = np.cumsum(sizes)
-            for (key, shape), size, end in zip(own.items(), sizes, ends, strict=True):
-                self.arrays[key] = block[:, end - size : end].reshape(count, *shape)
-            width = sum(size for key, size in zip(own, sizes, strict=True) if key in carried)
-            if width:
-                self._carry.append((block[:, :width], block[:, -width:]))
+        self._floats: list[tuple[slice, DTypeLike]] = []
+        for dtype, (before, *sizes, after) in self._rows.kinds.items():
+            numbers = block.view(dtype)[:, before : before + sum(sizes)].numpy()
+            if width := sum(prod(shape) for shape, each in carried.values() if each == dtype):
+                self._carry.append((numbers[:, :width], numbers[:, -width:]))
+            if dtype.is_floating_point:
+                size = dtype.itemsize
+                place = slice(before * size, self._rows.width - after * size)
+                self._floats.append((place, numbers.dtype))
         self._batch_size, self._device = batch_size, device
-        self._entries = NestedEntries(list(self.arrays))
-        # Entries that are not vectors need a reshape.
-        self._shapes = [
-            (place, array.shape[1:])
-            for place, array in enumerate(self.arrays.values())
-            if array.ndim != 2
-        ]
+        self._entries = NestedEntries(self._rows.keys)
 
     def carry(self) -> None:
         """Begin the next frame with the values under ``"next"``."""
@@ -105,31 +91,21 @@ class Frame:
     def is_finite(self) -> bool:
         """Whether the frames of the batch hold neither NaN nor infinity; true is certain."""
         with np.errstate(over="ignore", invalid="ignore"):
-            kept, kinds = self._kept[: self._steps], self._kinds
-            floats = (kept[..., place].view(kind) for place, kind, _ in kinds if kind.kind == "f")
+            kept = self._kept[: self._steps]
+            floats = (kept[..., place].view(kind) for place, kind in self._floats)
             return all(isfinite(values.sum()) for values in floats)
 
     def batch(self) -> TensorDictBase:
         """The frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
         shape = torch.Size([*self._batch_size, self._steps])
-        rows = torch.from_numpy(self._kept[: self._steps])
-        values = self._split(rows.transpose(0, 1) if self._batch_size else rows)
+        rows = torch.from_numpy(self._kept[: self._steps]).to(self._device)
+        values = self._rows.columns(rows.transpose(0, 1) if self._batch_size else rows)
         if shape.numel() > 1:
             values = [value.contiguous() for value in values]
         return self._entries(values, shape, self._device)
 
     def on_device(self) -> dict[NestedKey, Tensor]:
         """Copies of the present entries on another device, in one transfer."""
-        values = self._split(torch.from_numpy(self._block if self._batch_size else self._block[0]))
-        return dict(zip(self.arrays, values, strict=True))
-
-    def _split(self, rows: Tensor) -> list[Tensor]:
-        """The entries ``[*, …]`` of blocks ``[*, bytes]``, on the device."""
-        values: list[Tensor] = []
-        rows = rows.to(self._device)
-        for place, kind, sizes in self._kinds:
-            dtype = torch.from_numpy(np.empty(0, kind)).dtype
-            values += rows[..., place].view(dtype).split_with_sizes(sizes, -1)
-        for index, rest in self._shapes:
-            values[index] = values[index].reshape((*rows.shape[:-1], *rest))
-        return values
+        rows = torch.from_numpy(self._block if self._batch_size else self._block[0])
+        values = self._rows.columns(rows.to(self._device))
+        return dict(zip(self._rows.keys, values, strict=True))

@@ -15,11 +15,11 @@ from torchrl.envs import DeviceCastTransform
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
-from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.data.replay.prior_data import PriorShare, fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler, StepSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
+from rlkit_sac.data.rows import rows_of
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
@@ -209,12 +209,13 @@ def check_replay_fits(
         return
     if storage != "tensor":
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
-    needed, free = capacity * row_bytes(example), free_device_memory(device)
+    row, free = rows_of(example).width, free_device_memory(device)
+    needed = capacity * row
     if free is not None and needed > free:
         raise ConfigError(
             f"a replay buffer of {capacity} transitions needs {_describe(needed)}, but the memory "
             f"of {device} has {_describe(free)} free; the largest capacity that fits is "
-            f"{free // row_bytes(example)}"
+            f"{free // row}"
         )
 
 

@@ -110,7 +110,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         with self._replay_lock, self._write_lock:
             drawn = ((storage, size - count), (prior, count))
             rows = [each._rows.index_select(0, each._rand_given_ndim(n)) for each, n in drawn]
-        columns = storage._columns(torch.cat(rows))
+        columns = storage.layout.columns(torch.cat(rows))
         return storage._entries(columns, torch.Size([size]), storage.device)
 
     @property

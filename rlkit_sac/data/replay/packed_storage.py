@@ -5,24 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage
 
 from rlkit_sac.data.nested import NestedEntries
-
-_ALIGNMENT = 8  # bytes; of the largest number
-
-
-def row_bytes(transition: TensorDictBase) -> int:
-    """Bytes that a transition takes in a :class:`PackedStorage`.
-
-    >>> from tensordict import TensorDict
-    >>> row_bytes(TensorDict(a=torch.zeros(3), b=torch.tensor(True)))
-    16
-    """
-    total = sum(value.nbytes for value in transition.values(True, True))
-    return -(-total // _ALIGNMENT) * _ALIGNMENT
+from rlkit_sac.data.rows import rows_of
 
 
 class PackedStorage(LazyTensorStorage):
@@ -67,7 +55,7 @@ class PackedStorage(LazyTensorStorage):
             with_index: whether it becomes the entry ``index``.
         """
         rows = self._rows.index_select(0, index.reshape(-1))
-        columns = self._columns(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
+        columns = self.layout.columns(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
         if with_index:
             return self._indexed([*columns, index], index.shape, self.device)
         return self._entries(columns, index.shape, self.device)
@@ -77,8 +65,8 @@ class PackedStorage(LazyTensorStorage):
         if not self.initialized:
             self._init(data[0].exclude("index"))  # the index need not be stored
         count = len(data)
-        values = [data.get(key) for key in self._keys]
-        columns = self._columns(self._rows.narrow(0, start, count))
+        values = [data.get(key) for key in self.layout.keys]
+        columns = self.layout.columns(self._rows.narrow(0, start, count))
         for column, value in zip(columns, values, strict=True):
             column.copy_(value)
         stop = start + count
@@ -88,38 +76,12 @@ class PackedStorage(LazyTensorStorage):
         self._bump_mutation_revision()
 
     def _init_standard(self, data: TensorDictBase) -> None:
-        kinds: dict[torch.dtype, dict[NestedKey, Tensor]] = {}
-        for key, value in data.items(True, True):
-            kinds.setdefault(value.dtype, {})[key] = value
-        # The largest numbers first, so that each lies at a multiple of its size.
-        ordered = dict(sorted(kinds.items(), key=lambda kind: -kind[0].itemsize))
-        width, start = row_bytes(data), 0
-        # For each type the row as such numbers: those before its entries, theirs, those after.
-        self._splits: list[tuple[torch.dtype, list[int]]] = []
-        for dtype, entries in ordered.items():
-            sizes = [value.numel() for value in entries.values()]
-            before, size = start // dtype.itemsize, dtype.itemsize
-            self._splits.append((dtype, [before, *sizes, width // size - before - sum(sizes)]))
-            start += sum(sizes) * size
-        values = [value for entries in ordered.values() for value in entries.values()]
-        # Vectors come out of a row as they are.
-        self._shapes = [
-            (place, value.shape) for place, value in enumerate(values) if value.ndim != 1
-        ]
-        self._keys: list[NestedKey] = [key for entries in ordered.values() for key in entries]
-        self._entries = NestedEntries(self._keys)
-        self._indexed = NestedEntries([*self._keys, "index"])
+        self.layout = rows_of(data)
+        self._entries = NestedEntries(self.layout.keys)
+        self._indexed = NestedEntries([*self.layout.keys, "index"])
         # Zeros, since a checksum of rows includes what lies between and behind their entries.
-        self._rows = torch.zeros((self.max_size, width), dtype=torch.uint8, device=self.device)
-        self._storage = self._entries(self._columns(self._rows), self._rows.shape[:1], self.device)
+        shape = (self.max_size, self.layout.width)
+        self._rows = torch.zeros(shape, dtype=torch.uint8, device=self.device)
+        columns = self.layout.columns(self._rows)
+        self._storage = self._entries(columns, self._rows.shape[:1], self.device)
         self.initialized = True
-
-    def _columns(self, rows: Tensor) -> list[Tensor]:
-        """The entries of rows, as views of them."""
-        columns: list[Tensor] = []
-        for dtype, sizes in self._splits:
-            columns += rows.view(dtype).split_with_sizes(sizes, -1)[1:-1]
-        for place, shape in self._shapes:
-            column = columns[place]
-            columns[place] = column.unflatten(-1, shape) if shape else column[..., 0]
-        return columns

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from rlkit_sac.data import example_transition, make_collector
 from rlkit_sac.envs import gym_env, make_env
-from rlkit_sac.envs.observations import ArrayObservation
+from rlkit_sac.envs.agent_env import AgentEnv
 from rlkit_sac.errors import BatchError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -28,8 +28,8 @@ class Costly(PendulumEnv):
         return *outcome, {"cost": abs(float(outcome[0][2]))}
 
 
-class WithCost(ArrayObservation):
-    def __init__(self, env: gym.Env[Any, Any], **options: Any) -> None:
+class WithCost(AgentEnv):
+    def __init__(self, env: Any, **options: Any) -> None:
         super().__init__(env, **options)
         self.observation_space["cost"] = gym.spaces.Box(0, np.inf, (1,))
 
@@ -49,7 +49,7 @@ class CostlySACLoss(ContinuousSACLoss):
 
 @pytest.mark.parametrize("num_envs", [1, 2])
 def test_an_entry_of_info_is_collected_and_read(monkeypatch, num_envs: int) -> None:
-    monkeypatch.setattr(gym_env, "ArrayObservation", WithCost)
+    monkeypatch.setattr(gym_env, "AgentEnv", WithCost)
     found = []
     for kind in KINDS:
         spec = EnvSpec("Costly-v0", entry_point=Costly, max_episode_steps=7)

@@ -12,8 +12,8 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import RandomSampler
 
 from rlkit_sac.data import TrajectorySampler, example_transition, make_collector, make_replay_buffer
-from rlkit_sac.data.replay.packed_storage import row_bytes
 from rlkit_sac.data.replay.stacked_frames import newest_frames
+from rlkit_sac.data.rows import rows_of
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
@@ -148,8 +148,8 @@ def test_the_rows_of_atari_hold_two_frames() -> None:
     flag = torch.tensor([False])
     after = {"observation": stack, "reward": torch.zeros(1), "done": flag, "terminated": flag}
     transition = TensorDict(observation=stack, action=torch.tensor(0), next=after)
-    assert row_bytes(newest_frames(transition, 4)) <= 14_200
-    assert row_bytes(transition) >= 56_464
+    assert rows_of(newest_frames(transition, 4)).width <= 14_200
+    assert rows_of(transition).width >= 56_464
     replay = make_replay_buffer(transition, capacity=10, batch_size=2, frame_stack=4)
     replay.extend(transition.expand(5))
     rows = replay.storage[:]["observation"].untyped_storage()

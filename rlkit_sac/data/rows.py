@@ -1,0 +1,74 @@
+"""Entries of different types side by side in rows of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import torch
+from tensordict import NestedKey, TensorDictBase
+from torch import Tensor
+
+#: Shape and type of each entry of one row.
+Layout = Mapping[NestedKey, tuple[Sequence[int], torch.dtype]]
+
+_ALIGNMENT = 8  # bytes; of the largest number
+
+
+class Rows:
+    """Where the entries lie in a row: those of one type side by side, in the order given.
+
+    Args:
+        layout: of the entries.
+
+    Attributes:
+        keys: of the entries, as they lie in a row.
+        width: bytes of a row.
+        kinds: for each type the row as such numbers: how many come before its entries, the sizes of
+            the entries, and how many come after them.
+
+    >>> rows = Rows({"a": ((2,), torch.uint8), "b": ((), torch.float32)})
+    >>> rows.keys, rows.width, rows.kinds
+    (['b', 'a'], 8, {torch.float32: [0, 1, 1], torch.uint8: [4, 2, 2]})
+    >>> [list(column.shape) for column in rows.columns(torch.zeros(5, 8, dtype=torch.uint8))]
+    [[5], [5, 2]]
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        # The largest numbers first, so that each lies at a multiple of its size.
+        types = sorted(dict.fromkeys(t for _, t in layout.values()), key=lambda t: -t.itemsize)
+        total = sum(prod(shape) * dtype.itemsize for shape, dtype in layout.values())
+        self.width = -(-total // _ALIGNMENT) * _ALIGNMENT
+        self.keys: list[NestedKey] = []
+        self.kinds: dict[torch.dtype, list[int]] = {}
+        start = 0
+        for dtype in types:
+            own = {key: prod(shape) for key, (shape, each) in layout.items() if each == dtype}
+            before, count = start // dtype.itemsize, sum(own.values())
+            after = self.width // dtype.itemsize - before - count
+            self.kinds[dtype] = [before, *own.values(), after]
+            self.keys += own
+            start += count * dtype.itemsize
+        # Vectors come out of a row as they are.
+        shapes = enumerate(layout[key][0] for key in self.keys)
+        self._shapes = [(place, shape) for place, shape in shapes if len(shape) != 1]
+
+    def columns(self, rows: Tensor) -> list[Tensor]:
+        """The entries of rows ``[*, width]``, as views of them."""
+        columns: list[Tensor] = []
+        for dtype, sizes in self.kinds.items():
+            columns += rows.view(dtype).split_with_sizes(sizes, -1)[1:-1]
+        for place, shape in self._shapes:
+            column = columns[place]
+            columns[place] = column.unflatten(-1, shape) if shape else column[..., 0]
+        return columns
+
+
+def rows_of(transition: TensorDictBase) -> Rows:
+    """The rows of transitions like this one.
+
+    >>> from tensordict import TensorDict
+    >>> rows_of(TensorDict(a=torch.zeros(3), b=torch.tensor(True))).width
+    16
+    """
+    return Rows({key: (each.shape, each.dtype) for key, each in transition.items(True, True)})

@@ -1,0 +1,228 @@
+"""A Gymnasium environment as the agent sees it and acts in it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+from weakref import WeakValueDictionary
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from rlkit_sac.envs.action_masks import ACTION_MASK
+from rlkit_sac.envs.actions import ActionConversion, with_bounds
+from rlkit_sac.envs.observations import (
+    CRITIC_OBSERVATION,
+    ObservationConversion,
+    RewardConversion,
+    selected,
+)
+from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.task_spaces import conversions, task_description
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
+
+# By the id of the environment without wrappers, until it is closed.
+_in_use: WeakValueDictionary[int, AgentEnv] = WeakValueDictionary()
+
+
+class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
+    """Converts observations, rewards and actions, and names the place of exceptions.
+
+    Observations become the arrays of an
+    :class:`~rlkit_sac.envs.observations.ObservationConversion`, with the mask of actions and
+    ``episode_reward``, the sum of the task's own rewards; actions are those of an
+    :class:`~rlkit_sac.envs.actions.ActionConversion`, rewards those of a
+    :class:`~rlkit_sac.envs.observations.RewardConversion`. Exceptions of `step` and `reset` become
+    `EnvironmentFault` with episode, step and seed.
+
+    The observation space is the table of what is observed at a reset and after each step: an entry
+    that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
+    it.
+
+    Args:
+        env: a task in seeded episodes.
+        env_index: position of the environment among those that run side by side, from 0.
+        rescale_actions: whether continuous actions are in [-1, 1].
+        action_bounds: of :func:`~rlkit_sac.envs.actions.with_bounds`.
+        action_mask: whether a mask in ``info`` of an environment whose first reset had none is an
+            error.
+        observation_indices: the entries of the vector that are kept. Default: all.
+        observation_keys: the parts of a `Dict` that are observed. Default: all.
+        critic_keys: the parts of a `Dict` that critics read, as the entry ``critic_observation``
+            and images. Default: none of their own.
+        sum_type: of ``episode_reward``.
+
+    Attributes:
+        observe, critic, act: the conversions; ``critic`` is None without ``critic_keys``.
+        masked: whether there are masks.
+        parameter_mask: that of the action space.
+
+    Raises:
+        ConfigError: for spaces that are not supported.
+
+    >>> env = AgentEnv(EpisodeSeeding(gym.make("FrozenLake-v1"), seed=0))
+    >>> env.observation_space["observation"]
+    Box(0.0, 1.0, (16,), float32)
+    >>> _ = env.reset()
+    >>> env.step(7)
+    Traceback (most recent call last):
+    rlkit_sac.errors.EnvironmentFault: environment 0 raised KeyError: ... in step 1 of its
+    episode 0 (reset seed 2044266242)
+    """
+
+    def __init__(
+        self,
+        env: EpisodeSeeding,
+        *,
+        env_index: int = 0,
+        rescale_actions: bool = True,
+        action_bounds: Any = None,
+        action_mask: bool = True,
+        observation_indices: Sequence[int] | None = None,
+        observation_keys: Sequence[str] | None = None,
+        critic_keys: Sequence[str] | None = None,
+        sum_type: type[np.floating[Any]] = np.float64,
+    ) -> None:
+        super().__init__(env)
+        self._seeded, self._env_index = env, env_index
+        space = env.observation_space
+        self._reward = RewardConversion(env)
+        self.act = ActionConversion(
+            with_bounds(env.action_space, action_bounds), rescale=rescale_actions
+        )
+        self.parameter_mask = self.act.parameter_mask()
+        self.observe = ObservationConversion(
+            selected(space, observation_keys), indices=observation_indices
+        )
+        self.critic: ObservationConversion | None = None
+        self.action_space = self.act.agent_space()
+        self.reward_space = Box(-np.inf, np.inf, self._reward.shape, np.float32)
+        # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
+        entries = self.observe.agent_space()
+        if critic_keys is not None:
+            read = selected(space, critic_keys)
+            self.critic = ObservationConversion(read, vector_key=CRITIC_OBSERVATION)
+            entries.spaces |= self.critic.agent_space().spaces
+        self.masked = env.has_wrapper_attr("mask_space")
+        if self.masked:
+            entries[ACTION_MASK] = env.get_wrapper_attr("mask_space")
+        self._refuses_masks = action_mask and not self.masked and bool(self.act.choices)
+        self._sum_type = sum_type
+        entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
+        self.observation_space = entries
+        _in_use[id(env.unwrapped)] = self
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Resets the environment."""
+        try:
+            observation, info = self._seeded.reset(seed=seed, options=options)
+            return self.entries(observation, info) | self._episode_reward(), info
+        except (Exception, SystemExit) as error:
+            self._raise_fault(error)
+
+    def step(self, action: Any) -> tuple[dict[str, NDArray[Any]], Any, bool, bool, dict[str, Any]]:
+        """Takes one step."""
+        try:
+            after, reward, terminated, truncated, info = self._seeded.step(self.act(action))
+            entries = self.entries(after, info) | self._episode_reward()
+            return entries, self._reward(reward), terminated, truncated, info
+        except (Exception, SystemExit) as error:
+            self._raise_fault(error)
+
+    def step_into(self, arrays: Mapping[str, NDArray[Any]], index: int, action: Any) -> bool:
+        """Takes one step, and writes what it returns, but ``info``, into arrays at an index.
+
+        Args:
+            arrays: ``[N, …]``, the entries of the observation space, ``reward``, ``terminated`` and
+                ``truncated``; the latter two are ``[N]``.
+            index: of this environment.
+            action: of the agent.
+
+        Returns:
+            Whether the episode ended.
+        """
+        try:
+            after, reward, terminated, truncated, info = self._seeded.step(self.act(action))
+            for key, value in self.entries(after, info).items():
+                arrays[key][index] = value
+            arrays["reward"][index] = self._reward(reward)
+            arrays["episode_reward"][index] = self._seeded.episode_return
+            arrays["terminated"][index], arrays["truncated"][index] = terminated, truncated
+            return terminated or truncated
+        except (Exception, SystemExit) as error:
+            self._raise_fault(error)
+
+    def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
+        """Returns the entries of the observation space, but for ``episode_reward``."""
+        found = self.observe(observation)
+        if self.critic is not None:
+            found |= self.critic(observation)
+        if self._refuses_masks and ACTION_MASK in info:
+            raise EnvironmentFault(f"gave an {ACTION_MASK}, which its first reset did not give,")
+        return found | {ACTION_MASK: info[ACTION_MASK]} if self.masked else found
+
+    def close(self) -> None:
+        """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
+        _in_use.pop(id(self.unwrapped), None)
+        try:
+            super().close()
+        except (Exception, SystemExit) as error:
+            text = f"environment {self._env_index} raised {summary(error)} in close"
+            print(f"warning: {text}", file=sys.stderr)
+
+    @property
+    def description(self) -> dict[str, Any] | None:
+        """What :func:`~rlkit_sac.envs.describe_task` returns."""
+        try:
+            described = task_description(
+                self.observe.space,
+                self.act.space,
+                observation_indices=self.observe.indices,
+                rescale_actions=self.act.rescale,
+                action_mask=self.masked,
+            )
+            read: dict[str, Any] = json.loads(json.dumps(described))
+            conversions(read)
+        except TypeError:
+            return None
+        return read
+
+    def _episode_reward(self) -> dict[str, NDArray[Any]]:
+        total = self._seeded.episode_return
+        return {"episode_reward": np.full(self._reward.shape, total, self._sum_type)}
+
+    def _raise_fault(self, error: Exception | SystemExit) -> NoReturn:
+        position = self._seeded.position
+        if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
+            raise EnvironmentFault(f"environment {self._env_index} {error} in {position}") from None
+        if isinstance(error, RlkitSacError):
+            raise error
+        raise EnvironmentFault(
+            f"environment {self._env_index} raised {summary(error)} in {position}"
+        ) from error
+
+
+def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
+    """Refuses an environment that another one, made before, steps too.
+
+    Args:
+        env: a new environment.
+        name: of its task.
+
+    Raises:
+        ConfigError: what makes the task returned the same object again.
+    """
+    if id(env.unwrapped) in _in_use:
+        gc.collect()  # it may be of an environment that nobody has any more
+    if id(env.unwrapped) in _in_use:
+        raise ConfigError(
+            f"{name}: the function or entry point returned an environment that is in use already "
+            f"({env.unwrapped}): make a new one in each call"
+        )
