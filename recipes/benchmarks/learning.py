@@ -49,7 +49,7 @@ FIGURES = {
         "sac/ant",
     ],
     "small_tasks": [
-        *("sac/defaults", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
+        *("sac/defaults", "sac/published", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
         *("discrete_sac/cartpole", "discrete_sac/fast", "discrete_sac/taxi"),
         *("hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
@@ -62,6 +62,8 @@ FIGURES = {
     ],
 }
 MARKERS = "DsX^v"
+#: Recipes whose defaults are not the published options.
+NEW_DEFAULTS = ("sac", "discrete_sac", "hybrid_sac")
 
 
 def main() -> None:
@@ -138,8 +140,8 @@ def draw(name: str, shown: list[str]) -> None:
         table[(table["recipe"].str.removesuffix(LONGER) + "/" + table["configuration"]).isin(shown)]
         for table in (groups(), read("published"))
     )
-    is_fast = data["configuration"].str.contains("fast")
-    data["recipe"] = data["recipe"].mask(is_fast, data["recipe"] + ", fast configuration")
+    new = data["configuration"].str.contains("fast|defaults") & data["recipe"].isin(NEW_DEFAULTS)
+    data["recipe"] = data["recipe"].mask(new, data["recipe"] + ", with the defaults")
     figure = plot_learning_curves(data)
     ends = data.groupby("task")["frames"].max()
     systems = list(published["system"].unique())

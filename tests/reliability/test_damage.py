@@ -246,6 +246,7 @@ def test_a_disk_that_fills_up_leaves_the_checkpoint_before(tmp_path):
     arguments = [*SHORT, "--collector.total_frames", "200", "--checkpoint.interval", "100"]
     # The state grows with the first updates: Adam's moments are beyond the limit.
     arguments += ["--network.num_cells", "[48,48]", "--collector.learning_starts", "150"]
+    arguments += ["--config", "published"]
     done = subprocess.run(
         [sys.executable, str(ROOT / "recipes" / "sac.py"), *arguments],
         cwd=tmp_path,

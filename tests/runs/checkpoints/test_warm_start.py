@@ -30,7 +30,8 @@ def loss(**options):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
-    return run_recipe("sac", *SHORT, "--logging.dir", str(folder / "runs"))
+    options = ("--config", "published", "--logging.dir", str(folder / "runs"))
+    return run_recipe("sac", *SHORT, *options)
 
 
 def saved(run):
