@@ -49,9 +49,10 @@ FIGURES = {
         "sac/ant",
     ],
     "small_tasks": [
-        *("sac/defaults", "sac/published", "value_sac/defaults", "kl_prior_sac/defaults", "sac/inverted_pendulum"),
-        *("discrete_sac/cartpole", "discrete_sac/fast", "discrete_sac/taxi"),
-        *("hybrid_sac/platform", "hybrid_sac/platform_fast"),
+        *("sac/defaults", "sac/published", "value_sac/defaults", "kl_prior_sac/defaults"),
+        *("sac/inverted_pendulum", "discrete_sac/defaults", "discrete_sac/cartpole"),
+        *("discrete_sac/fast", "discrete_sac/taxi"),
+        *("hybrid_sac/defaults", "hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
     "acer": [f"acer/{task}" for task in ("cartpole", "pendulum", "acrobot", "lunar_lander")],

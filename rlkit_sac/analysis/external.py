@@ -154,6 +154,8 @@ def _read_run(
         told, episodes = _read_monitors(monitors)
         if table == "episodes" and tag is None:
             return "Stable-Baselines3", told, episodes
+    if not others:
+        raise RunError(f"{run} has monitors alone: table='episodes' reads them")
     seen: list[str] = []
     for system, file, entries, hyperparameters in _logs(run, others):
         tags = TAGS[table] if tag is None else {tag: system}

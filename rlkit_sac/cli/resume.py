@@ -9,6 +9,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.checkpoint import Checkpoint
     from rlkit_sac.runs.directory import RunDirectory
 
+    if arguments.options and os.path.isdir(arguments.options[0]):  # a pattern of the shell
+        raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")
     run = RunDirectory(Checkpoint.find(arguments.run).run_path)
     script = recipe_script(run.info, arguments.run)
     run_script(script, ["--resume", arguments.run, *arguments.options])

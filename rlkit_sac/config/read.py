@@ -7,7 +7,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
@@ -27,7 +26,7 @@ from rlkit_sac.config.options import (
     without_limits,
 )
 from rlkit_sac.config.shipped import find_config
-from rlkit_sac.errors import ConfigError, one_line, refuse
+from rlkit_sac.errors import ConfigError, named, one_line, refuse
 
 Config = TypeVar("Config")
 StoredOptions = Callable[[str], Mapping[str, Any]]
@@ -148,12 +147,22 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
     return list(_walk(content, config, where=f"{file}: "))
 
 
-def _read_files(name: str, config: Any) -> list[Setting]:
-    """The settings of a file, after those of the files that its own ``config`` names."""
-    settings = read_yaml(find_config(name, type(config)), config)
-    first = (_read_files(each.value, config) for each in settings if each.key == "config")
-    own = [setting for setting in settings if setting.key != "config"]
-    return [*chain.from_iterable(first), *own]
+def _read_files(name: Any, config: Any, reading: tuple[Path, ...] = ()) -> list[Setting]:
+    """The settings of a file, after those of the one that its own ``config`` names, beside it."""
+    if not isinstance(name, str):
+        raise ConfigError(f"wanted the name of a file, got {name!r}")
+    beside = reading[-1].parent / name if reading else Path(name)
+    file = beside if reading and beside.is_file() else find_config(name, type(config))
+    if file in reading:
+        raise ConfigError(f"{file} builds upon itself")
+    first, own = [], []
+    for setting in read_yaml(file, config):
+        if setting.key == "config":
+            with named(setting.where):
+                first += _read_files(setting.value, config, (*reading, file))
+        else:
+            own.append(setting)
+    return first + own
 
 
 def _walk(values: Any, config: Any, where: str, prefix: str = "") -> Iterator[Setting]:

@@ -115,7 +115,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._sum_type = sum_type
         entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
         self.observation_space = entries
-        _in_use[id(env.unwrapped)] = self
+        self._stepped = _stepped_by(env)
+        _in_use.update(dict.fromkeys(self._stepped, self))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -131,8 +132,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         """Takes one step."""
         try:
             after, reward, terminated, truncated, info = self._seeded.step(self.act(action))
-            entries = self.entries(after, info) | self._episode_reward()
-            return entries, self._reward(reward), terminated, truncated, info
+            entries, given = self.entries(after, info), self._reward(reward)
+            return entries | self._episode_reward(), given, terminated, truncated, info
         except (Exception, SystemExit) as error:
             self._raise_fault(error)
 
@@ -170,7 +171,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
-        _in_use.pop(id(self.unwrapped), None)
+        for each in self._stepped:
+            _in_use.pop(each, None)
         try:
             super().close()
         except (Exception, SystemExit) as error:
@@ -219,10 +221,18 @@ def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
     Raises:
         ConfigError: what makes the task returned the same object again.
     """
-    if id(env.unwrapped) in _in_use:
+    stepped = _stepped_by(env)
+    if not stepped.isdisjoint(_in_use):
         gc.collect()  # it may be of an environment that nobody has any more
-    if id(env.unwrapped) in _in_use:
+    if not stepped.isdisjoint(_in_use):
         raise ConfigError(
             f"{name}: the function or entry point returned an environment that is in use already "
             f"({env.unwrapped}): make a new one in each call"
         )
+
+
+def _stepped_by(env: gym.Env[Any, Any]) -> set[int]:
+    """Identities of what lies under all wrappers, and of the environments that it holds."""
+    own = env.unwrapped
+    held = (each for each in getattr(own, "__dict__", {}).values() if isinstance(each, gym.Env))
+    return {id(own), *(id(each.unwrapped) for each in held)}

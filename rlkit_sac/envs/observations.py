@@ -157,7 +157,9 @@ class ObservationConversion:
 
     def _flatten(self, path: Path, leaf: Space[Any], value: Any) -> Any:
         if isinstance(leaf, Discrete) and self.is_count(leaf):
-            return [min(max((value - int(leaf.start)) / (int(leaf.n) - 1), 0.0), 1.0)]
+            count = value - int(leaf.start)
+            if 0 <= count <= int(leaf.n) and count == int(count):  # one too far counts as the last
+                return [min(count / (int(leaf.n) - 1), 1.0)]
         if isinstance(leaf, Box):  # Gymnasium would cast it to the declared type
             return with_shape(np.asarray(value), leaf.shape or (), path).ravel()
         if not leaf.contains(value):

@@ -26,21 +26,24 @@ def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
     return logits.masked_fill(~(allowed | ~allowed.any(-1, keepdim=True)), -math.inf)
 
 
-def without_forbidden(value: Tensor, allowed: Tensor | None) -> Tensor:
-    """Values with 0 for forbidden actions whose own is not finite, as minus infinity.
+def without_forbidden(value: Tensor, allowed: Tensor | None, dim: int = -1) -> Tensor:
+    """Values with 0 for forbidden actions, of which none then overflows or is not finite.
 
-    Their probability is 0, and the product of the two would be NaN.
+    Their probability is 0, and the product of the two would be NaN. Where no action is allowed,
+    which means all, finite values stay.
 
     Args:
         value: ``[..., *, K]`` or ``[..., *, K, M]``.
         allowed: bool ``[*, K]`` or ``[*, K, 1]``; ``None`` where all are.
+        dim: that of the actions.
 
     >>> without_forbidden(torch.tensor([-torch.inf, 2.0]), torch.tensor([False, True]))
     tensor([0., 2.])
     """
     if allowed is None:
         return value
-    return torch.where(allowed | value.isfinite(), value, torch.zeros_like(value))
+    kept = allowed | (value.isfinite() & ~allowed.any(dim, keepdim=True))
+    return torch.where(kept, value, torch.zeros_like(value))
 
 
 def count_allowed(allowed: Tensor) -> Tensor:

@@ -264,8 +264,8 @@ def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
 def _outputs(num_actions: int | None, reward_dim: int, atoms: int | None) -> int | torch.Size:
     if atoms is not None and (atoms < 2 or reward_dim > 1):
         raise ConfigError(
-            "critic atoms are two or more, and of one value: leave them out for vector rewards, "
-            f"got {atoms} for {reward_dim} reward dimensions"
+            "critic_atoms must be null for vector rewards, and two or more for others: got "
+            f"{atoms} for {reward_dim} reward dimensions"
         )
     each = reward_dim if atoms is None else atoms
     if num_actions is None:

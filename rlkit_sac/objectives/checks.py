@@ -342,9 +342,24 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor
     >>> valid_steps(batch, [("collector", "mask")])
     tensor([ True, False])
     """
-    masks = [batch.get(key, None) for key in mask_keys]
-    present = [mask.bool().reshape(batch.batch_size) for mask in masks if mask is not None]
-    return torch.stack(present).all(0) if present else None
+    present = [found for key in mask_keys if (found := of_each_step(batch, key)) is not None]
+    return torch.stack([each.bool() for each in present]).all(0) if present else None
+
+
+def of_each_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
+    """An entry with one number for each step, ``[*batch]``; ``None`` without the entry.
+
+    Raises:
+        BatchError: for an entry of any other shape than the batch's or a trailing dimension of one.
+    """
+    found, shape = batch.get(key, None), batch.batch_size
+    if found is None:
+        return None
+    if found.shape not in (shape, (*shape, 1)):
+        raise BatchError(
+            f"{key} has the shape {list(found.shape)}, wanted {list(shape)} or {[*shape, 1]}"
+        )
+    return found.reshape(shape)
 
 
 def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:

@@ -23,7 +23,12 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm, valid_steps
+from rlkit_sac.objectives.checks import (
+    check_widths,
+    of_each_step,
+    refuse_batch_norm,
+    valid_steps,
+)
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, detached
@@ -326,10 +331,9 @@ class LossContract(LossModule):
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
         if self.use_prioritized_weights is False:
             return None
-        weights = batch.get(self.tensor_keys.priority_weight, None)
+        weights = of_each_step(batch, self.tensor_keys.priority_weight)
         if weights is None:
             return None
-        weights = weights.reshape(batch.batch_size)
         valid = valid_steps(batch, self._loss_mask_keys())
         # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))

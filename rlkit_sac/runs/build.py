@@ -35,13 +35,12 @@ from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
 from rlkit_sac.runs.networks import has_images
+from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
 from rlkit_sac.runs.resume import (
     PARAMETER_PREFIXES,
-    check_prior_data,
     check_resume,
     check_spaces,
     find_start,
-    read_prior_data,
     resume_after_restart,
 )
 from rlkit_sac.runs.video import check_video
@@ -86,9 +85,10 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
                 check_installed(package, extra=package)
     with named("resume"):
         start = find_start(config)
-    with named("env.id"):
-        limit_episodes(config.env)
-    if start is not None:
+    if start is None:
+        with named("env.id"):
+            limit_episodes(config.env)
+    else:
         with named("resume"):
             check_resume(config, start)
     seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs

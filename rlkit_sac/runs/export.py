@@ -99,11 +99,16 @@ def export_policy(
         "inputs": inputs,
         "outputs": outputs,
     }
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # PyTorch reports on itself
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        content, file = _WRITERS[format](_program(act), metadata)
-        _check(act, file)
+    logger = logging.getLogger("torch.onnx")  # PyTorch reports on itself
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            content, file = _WRITERS[format](_program(act), metadata)
+            _check(act, file)
+    finally:
+        logger.setLevel(level)
     with os_errors_named(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)

@@ -177,8 +177,13 @@ def _parse(
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
         if several.seeds is not None and where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
+        of_several = where.get("trials") or where["seeds"]
+        if getattr(config, "resume", None) is not None:
+            advice = "cannot go with --resume; continue each run by itself"
+            problems.append(f"{of_several}: {advice}")
         if num_ranks() > 1:
-            option = where.get("trials") or where["seeds"]
-            problems.append(f"{option}: torchrun runs one seed at a time; give --seed")
+            problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
+        if several.trials is not None and getattr(config, "time_limit", None) is not None:
+            problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
     refuse(problems)
     return config, several, where

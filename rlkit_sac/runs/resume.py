@@ -1,4 +1,4 @@
-"""What a run takes from an earlier one: all of it, some modules, or transitions."""
+"""What a run takes from an earlier one: all of it, or some modules."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import torch
-from tensordict import TensorDict, TensorDictBase
-from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.data.replay.prior_data import fitting
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError, RunError, named, refuse, summary
+from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import interrupted_run, num_ranks
@@ -145,7 +142,9 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
                 stacklevel=2,
             )
         return
-    (_, before), (_, now) = conversions(stored), conversions(own)
+    (seen, before), (sees, now) = conversions(stored), conversions(own)
+    found, wanted = ([list(path) for path, *_ in leaves(each.space)] for each in (seen, sees))
+    _check_equal("the parts of the observation", found, wanted, run)
     if before.agent_space().__class__ is not now.agent_space().__class__:
         return  # of which the data or the weights will tell
     if not (np.all(now.low == -1) and np.all(now.high == 1)):  # or it makes no difference
@@ -188,7 +187,7 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
         for key, value in options.items()
-        if key in start.config and start.config[key] != value
+        if key in start.config and repr(start.config[key]) != repr(value)  # as NaN is not NaN
         if not any(fnmatch.fnmatchcase(key, pattern) for pattern in MAY_CHANGE)
     ]
     if problems:
@@ -295,90 +294,3 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -
             )
         own |= found
     loss_module.load_state_dict(own)
-
-
-def check_prior_data(
-    data: TensorDictBase, transition: TensorDictBase, action_spec: Composite
-) -> TensorDictBase:
-    """Transitions with the entries that replay stores, and actions of the task.
-
-    Args:
-        data: ``[*]``.
-        transition: one, without batch dimensions.
-        action_spec: of the task, of one environment.
-
-    Returns:
-        ``[n]``.
-
-    Raises:
-        ConfigError: naming the entry that is missing, of another shape or type, not finite, or an
-            action that the task does not have.
-
-    >>> from torchrl.data import Categorical
-    >>> data = TensorDict(action=torch.tensor([0, 7]), batch_size=[2])
-    >>> spec = Composite(action=Categorical(2))
-    >>> check_prior_data(data, data[0], spec)
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: 'action' of the prior data goes from 0 to 7, in the task from ...
-    """
-    rows = fitting(data, transition)
-    for key, part in action_spec.items(True, True):
-        given = rows.get(key)
-        if isinstance(part, Bounded):
-            low, high = part.space.low.cpu(), part.space.high.cpu()
-            slack = (high - low) * 5e-4
-        else:
-            low, high = torch.tensor(0), torch.tensor(part.space.n - 1)
-            slack = torch.tensor(0)
-        if ((given < low - slack) | (given > high + slack)).any():
-            raise ConfigError(
-                f"{key!r} of the prior data goes from {given.min().item():.4g} to "
-                f"{given.max().item():.4g}, in the task from {low.tolist()} to {high.tolist()}: "
-                "choose the task and env.rescale_actions as in the data"
-            )
-    return rows
-
-
-def read_prior_data(
-    path: Path | str, env: EnvBase | None = None, *, gamma: float | None = None
-) -> TensorDictBase:
-    """Transitions of a run's replay, or of a TensorDict on disk.
-
-    Args:
-        path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
-            its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
-            ``TensorDict.save`` wrote.
-        env: whose actions must have the units of those of the run. Default: any.
-        gamma: discount that the rewards of transitions of several steps must have been summed with.
-            Default: any.
-
-    Returns:
-        ``[*]``, on the CPU.
-
-    Raises:
-        ConfigError: naming the folder, if it holds neither, or a file is damaged; or for actions in
-            other units, or another discount.
-
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> _ = TensorDict(observation=torch.zeros(5, 3), batch_size=[5]).save(folder)
-    >>> read_prior_data(folder).shape
-    torch.Size([5])
-    """
-    folder = Path(path)
-    if (folder / "meta.json").is_file():
-        try:
-            return TensorDict.load_memmap(folder, allow_pickle=False)
-        except Exception as error:  # any error that wrong content of a file can cause
-            raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
-    start = Checkpoint.find(folder)
-    try:
-        if env is not None:
-            check_units(stored_task(start.folder), env, path)
-        own = start.config.get("loss.gamma")
-        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
-            raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
-        capacity = start.state()["replay"]["capacity"]
-        return torch.cat([rows for _, rows in start.replay()])[-capacity:]
-    except RunError as error:
-        raise ConfigError(str(error)) from error

@@ -21,7 +21,7 @@ from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
-from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.log import TrainingLog, report
@@ -220,7 +220,7 @@ class TrainingRun:
         return bool(exit_code), bool(saved)
 
     def _save(self) -> None:
-        if num_ranks() == 1 and (self._checkpoints.folder / f"step_{self.frames}").exists():
+        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
             return
         with self._log.progress.phase("saving"):
             if rank() == 0:

@@ -12,6 +12,7 @@ from tensordict import TensorDict
 from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs import closing_env, make_env
+from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.seeding import episode_seed
 
 
@@ -63,6 +64,14 @@ def test_boxes_become_float32_and_images_stay_as_they_are(
         observation = env.rollout(2)["next", "observation"]
     assert observation.dtype == dtype
     assert observation.shape == (2, *shape)
+
+
+@pytest.mark.parametrize("value", [-1, 202, 5.5, np.nan])
+def test_a_counter_is_a_number_of_its_space_or_one_more(value: float) -> None:
+    observe = ObservationConversion(Dict(left=Discrete(200), at=Box(0.0, 1.0, ())))
+    assert observe({"left": 200, "at": 0.0})["observation"].max() == 1
+    with pytest.raises(ValueError, match="wanted one of Discrete"):
+        observe({"left": value, "at": 0.0})
 
 
 # ------------------------------------------------------------------ chosen entries

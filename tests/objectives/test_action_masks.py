@@ -75,6 +75,12 @@ class Loud(Forbidding):
     forbidden = 1e13
 
 
+class Overflowing(Forbidding):
+    """One that writes the least number there is, sums of which overflow."""
+
+    forbidden = torch.finfo(torch.float64).min
+
+
 def network(kind: type[Columns], inputs: list[Any], output: str) -> TensorDictModule:
     size = OBS + DIM * (len(inputs) - 1)
     layers = nn.Sequential(nn.Linear(size, 8), nn.Tanh(), nn.Linear(8, NUM_ACTIONS)).double()
@@ -161,6 +167,8 @@ CASES: dict[str, tuple[Callable[..., LossModule], dict[str, Any]]] = {
     "hybrid": (hybrid, {"target_entropy": ("scaled_log_k", -1.0)}),
     "hybrid, prior": (hybrid, {"prior": True, "discrete_entropy": "sampled"}),
     "parameters": (hybrid, {"mask": True}),
+    "mean": (discrete, {"with_actor": True, "policy_reduction": "mean"}),
+    "hybrid, mean": (hybrid, {"policy_reduction": "mean"}),
     "ACER": (acer, {}),
     "ACER, log-probabilities": (acer, {"trust_region_space": "log_probs", "use_q_opc": True}),
     "ACER, probabilities": (
@@ -190,6 +198,7 @@ def made(make: Callable[..., LossModule], kind: type[Columns], options: dict[str
     [
         *((case, Whole) for case in CASES),
         *product(("discrete", "actor, prior", "hybrid, prior", "ACER"), (Forbidding, Loud)),
+        *product(("mean", "hybrid, mean"), (Forbidding, Overflowing)),
     ],
 )
 def test_a_mask_removes_the_outputs_of_forbidden_actions(case, kind, monkeypatch) -> None:

@@ -75,6 +75,13 @@ def test_a_bad_batch_is_named_in_one_line(kind, key, change, message):
         own_loss(kind)(data)
 
 
+@pytest.mark.parametrize("key", ["priority_weight", ("collector", "mask")])
+def test_what_each_step_has_once_is_refused_in_another_shape(key):
+    data = make_batch("continuous", 5).set(key, torch.ones(5, 2))
+    with pytest.raises(BatchError, match=r"has the shape \[5, 2\], wanted \[5\] or \[5, 1\]"):
+        own_loss("continuous")(data)
+
+
 @pytest.mark.parametrize("kind", DISCRETE_KINDS)
 def test_indices_of_invalid_steps_and_of_any_integer_type_are_read(kind):
     data = make_batch(kind, 5)

@@ -131,7 +131,7 @@ def test_a_critic_that_writes_no_value_is_refused() -> None:
 def test_vector_rewards_are_refused() -> None:
     with pytest.raises(ConfigError, match="got 5 for 2 reward dimensions"):
         state_action_critic(3, 1, reward_dim=2, atoms=5)
-    with pytest.raises(ConfigError, match="for vector rewards, got 1 for 1"):
+    with pytest.raises(ConfigError, match="for others: got 1 for 1"):
         state_action_critic(3, 1, atoms=1)
     loss = own_loss("continuous", critic={"atoms": 5})
     with pytest.raises(BatchError, match=r"wanted .* for rewards of 2 dimensions"):

@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 
 import rlkit_sac
+from rlkit_sac.envs import describe_task, make_env
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs.resume import check_units
 
 QUICK = {
     **{"collector.init_random_frames": 30, "collector.learning_starts": 30},
@@ -79,6 +81,14 @@ def test_actions_of_other_units_are_refused(spaces: Any, recipe: str, option: st
     given[option] = str(train(**{"env.rescale_actions": False}).path)
     with pytest.raises(ConfigError, match=rf"{option}: in .* env\.rescale_actions was False"):
         train(recipe, **given)
+
+
+def test_other_parts_of_the_observation_are_refused(spaces: Any) -> None:
+    spaces(observed=Dict(near=Box(-9, 9, (1,)), far=Box(-9, 9, (1,))))
+    near, far = (make_env("Echo-v0", observation_keys=[key]) for key in ("near", "far"))
+    check_units(describe_task(near), near, "runs/a")
+    with pytest.raises(ConfigError, match=r"parts of the observation was \[\['near'\]\]"):
+        check_units(describe_task(near), far, "runs/a")
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ class Critics:
             if (mask_key := self.keys.action_mask) is not None:
                 allowed = read_action_mask(states, mask_key, q[0, ..., 0])
                 assert allowed is not None
-                q = F.without_forbidden(q, allowed.unsqueeze(-1))
+                q = F.without_forbidden(q, allowed.unsqueeze(-1), dim=-2)
         return q.to(members.dtype)  # which autocast may have lowered
 
     def of_taken(

@@ -119,6 +119,7 @@ class SoftActorCriticLoss(LossContract):
         self.reward_scale = options.reward_scale
         if hasattr(options, "dqda_clipping"):
             self.dqda_clipping = options.dqda_clipping
+        self.loss_function = options.loss_function
         self.policy_loss_steps = options.policy_loss_steps
         self.deactivate_vmap = given.deactivate_vmap
         self.observation_normalizer = given.observation_normalizer

@@ -1,0 +1,103 @@
+"""Transitions that a run has besides its own: of an earlier run, or of a TensorDict on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torchrl.data import Bounded, Composite
+from torchrl.envs import EnvBase
+
+from rlkit_sac.data.replay.prior_data import fitting
+from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.policy import stored_task
+from rlkit_sac.runs.resume import check_units
+
+
+def check_prior_data(
+    data: TensorDictBase, transition: TensorDictBase, action_spec: Composite
+) -> TensorDictBase:
+    """Transitions with the entries that replay stores, and actions of the task.
+
+    Args:
+        data: ``[*]``.
+        transition: one, without batch dimensions.
+        action_spec: of the task, of one environment.
+
+    Returns:
+        ``[n]``.
+
+    Raises:
+        ConfigError: naming the entry that is missing, of another shape or type, not finite, or an
+            action that the task does not have.
+
+    >>> from torchrl.data import Categorical
+    >>> data = TensorDict(action=torch.tensor([0, 7]), batch_size=[2])
+    >>> spec = Composite(action=Categorical(2))
+    >>> check_prior_data(data, data[0], spec)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: 'action' of the prior data goes from 0 to 7, in the task from ...
+    """
+    rows = fitting(data, transition)
+    for key, part in action_spec.items(True, True):
+        given = rows.get(key)
+        if isinstance(part, Bounded):
+            low, high = part.space.low.cpu(), part.space.high.cpu()
+            slack = (high - low) * 5e-4
+        else:
+            low, high = torch.tensor(0), torch.tensor(part.space.n - 1)
+            slack = torch.tensor(0)
+        if ((given < low - slack) | (given > high + slack)).any():
+            raise ConfigError(
+                f"{key!r} of the prior data goes from {given.min().item():.4g} to "
+                f"{given.max().item():.4g}, in the task from {low.tolist()} to {high.tolist()}: "
+                "choose the task and env.rescale_actions as in the data"
+            )
+    return rows
+
+
+def read_prior_data(
+    path: Path | str, env: EnvBase | None = None, *, gamma: float | None = None
+) -> TensorDictBase:
+    """Transitions of a run's replay, or of a TensorDict on disk.
+
+    Args:
+        path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
+            its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
+            ``TensorDict.save`` wrote.
+        env: whose actions must have the units of those of the run. Default: any.
+        gamma: discount that the rewards of transitions of several steps must have been summed with.
+            Default: any.
+
+    Returns:
+        ``[*]``, on the CPU.
+
+    Raises:
+        ConfigError: naming the folder, if it holds neither, or a file is damaged; or for actions in
+            other units, or another discount.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = TensorDict(observation=torch.zeros(5, 3), batch_size=[5]).save(folder)
+    >>> read_prior_data(folder).shape
+    torch.Size([5])
+    """
+    folder = Path(path)
+    if (folder / "meta.json").is_file():
+        try:
+            return TensorDict.load_memmap(folder, allow_pickle=False)
+        except Exception as error:  # any error that wrong content of a file can cause
+            raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
+    start = Checkpoint.find(folder)
+    try:
+        if env is not None:
+            check_units(stored_task(start.folder), env, path)
+        own = start.config.get("loss.gamma")
+        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
+            raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
+        capacity = start.state()["replay"]["capacity"]
+        return torch.cat([rows for _, rows in start.replay()])[-capacity:]
+    except RunError as error:
+        raise ConfigError(str(error)) from error
