@@ -50,8 +50,8 @@ FIGURES = {
     ],
     "small_tasks": [
         *("sac/defaults", "sac/published", "value_sac/defaults", "kl_prior_sac/defaults"),
-        *("sac/inverted_pendulum", "discrete_sac/defaults", "discrete_sac/cartpole"),
-        *("discrete_sac/fast", "discrete_sac/taxi"),
+        *("sac/inverted_pendulum", "sac/fast", "discrete_sac/defaults", "discrete_sac/cartpole"),
+        *("discrete_sac/fast", "discrete_sac/published", "discrete_sac/taxi"),
         *("hybrid_sac/defaults", "hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
@@ -63,6 +63,7 @@ FIGURES = {
     ],
 }
 MARKERS = "DsX^v"
+MUJOCO = "HalfCheetah|Hopper|Walker2d|Ant"
 #: Recipes whose defaults are not the published options.
 NEW_DEFAULTS = ("sac", "discrete_sac", "hybrid_sac")
 
@@ -141,6 +142,8 @@ def draw(name: str, shown: list[str]) -> None:
         table[(table["recipe"].str.removesuffix(LONGER) + "/" + table["configuration"]).isin(shown)]
         for table in (groups(), read("published"))
     )
+    if name in ("mujoco", "small_tasks"):
+        data = data[data["task"].str.contains(MUJOCO) == (name == "mujoco")]
     new = data["configuration"].str.contains("fast|defaults") & data["recipe"].isin(NEW_DEFAULTS)
     data["recipe"] = data["recipe"].mask(new, data["recipe"] + ", with the defaults")
     figure = plot_learning_curves(data)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -141,8 +142,7 @@ class PolicyDraw:
 Alpha = Callable[[str], Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class FactoredPolicy:
+class FactoredPolicy(NamedTuple):
     r"""A continuous factor, a discrete one, or the first and, given its action, the second.
 
     It holds no parameters that are trained.
@@ -331,8 +331,10 @@ class FactoredPolicy:
         return cast(RunningLogProb, self.centers[factor_key("log_prob", factor)])
 
 
-def make_policy(loss: Any, options: Any) -> FactoredPolicy:
-    """The policy of a loss, and its critics.
+def make_policy(loss: Any, options: Any) -> Callable[..., FactoredPolicy]:
+    """Makes the policy of a loss, with its critics, of its ``live`` and ``alpha``.
+
+    These two are bound to the loss, which would hold itself if it held the policy.
 
     Args:
         loss: on which everything that has tensors is registered.
@@ -354,7 +356,8 @@ def make_policy(loss: Any, options: Any) -> FactoredPolicy:
         spec=None if discrete is None else loss.specs[discrete.role],
         mask=loss.parameter_mask if getattr(options, "mask_critics", False) else None,
     )
-    return FactoredPolicy(
+    return partial(
+        FactoredPolicy,
         continuous,
         discrete,
         critics,
@@ -363,8 +366,6 @@ def make_policy(loss: Any, options: Any) -> FactoredPolicy:
         loss.entropy_centers,
         options.policy_reduction,
         options.use_entropy_reward,
-        loss._live,
-        loss.alpha,
     )
 
 

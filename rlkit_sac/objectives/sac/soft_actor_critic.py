@@ -44,6 +44,7 @@ from rlkit_sac.objectives.sac.factors import (
     register_temperatures,
 )
 from rlkit_sac.objectives.sac.policy import (
+    FactoredPolicy,
     PolicyDraw,
     Priors,
     RunningLogProb,
@@ -155,11 +156,15 @@ class SoftActorCriticLoss(LossContract):
         centered = list(self.factors) if options.normalize_entropy_reward else []
         names = [factor_key("log_prob", name) for name in centered]
         self.entropy_centers = nn.ModuleDict({name: RunningLogProb(like) for name in names})
-        self._policy = make_policy(self, options)
+        self._make_policy = make_policy(self, options)
         self.critics = self._policy.critics
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
+
+    @property
+    def _policy(self) -> FactoredPolicy:
+        return self._make_policy(self._live, self.alpha)
 
     def _live(self) -> Members:
         return self._members(self.qvalue_network, self.qvalue_network_params)
