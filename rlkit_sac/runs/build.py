@@ -32,6 +32,7 @@ from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
 from rlkit_sac.runs.networks import has_images
@@ -85,10 +86,9 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
                 check_installed(package, extra=package)
     with named("resume"):
         start = find_start(config)
-    if start is None:
-        with named("env.id"):
-            limit_episodes(config.env)
-    else:
+    with named("env.id"):
+        limit_episodes(config.env, start)
+    if start is not None:
         with named("resume"):
             check_resume(config, start)
     seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs
@@ -154,13 +154,14 @@ def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
         )
 
 
-def limit_episodes(env: EnvConfig) -> None:
+def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
 
-    Without a limit an evaluation might never end.
+    Without a limit an evaluation might never end. A run to resume keeps what it began with.
 
     Args:
         env: with the id of the task; its ``max_episode_steps`` is set.
+        start: where a run resumes, if it does.
 
     Raises:
         ConfigError: for an unknown task.
@@ -173,6 +174,9 @@ def limit_episodes(env: EnvConfig) -> None:
     task = find_env_spec(env.id)
     declared = task.max_episode_steps is not None or task.namespace == NAMESPACE
     if declared or env.max_episode_steps is not None:
+        return
+    if start is not None:
+        env.max_episode_steps = start.config["env.max_episode_steps"]
         return
     env.max_episode_steps = TIME_LIMIT
     _warn(

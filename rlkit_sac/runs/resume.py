@@ -187,7 +187,8 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
         for key, value in options.items()
-        if key in start.config and repr(start.config[key]) != repr(value)  # as NaN is not NaN
+        if key in start.config and start.config[key] != value
+        if repr(start.config[key]) != repr(value)  # NaN is not equal to itself
         if not any(fnmatch.fnmatchcase(key, pattern) for pattern in MAY_CHANGE)
     ]
     if problems:
