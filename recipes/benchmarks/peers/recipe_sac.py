@@ -1,4 +1,4 @@
-"""Ours: ``recipes/sac.py`` as it is."""
+"""Ours: ``recipes/sac.py`` with the options that the others have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from peer import BATCH_SIZE, LEARNING_STARTS, NUM_CELLS, REPLAY_CAPACITY, Settin
 def train(settings: Settings) -> None:
     """Run the recipe."""
     options = {
+        "config": "published",
         "collector.init_random_frames": LEARNING_STARTS,
         "collector.learning_starts": LEARNING_STARTS,
         "replay.capacity": REPLAY_CAPACITY,
