@@ -33,7 +33,7 @@ ALLOWED = {
     ("rlkit_sac/envs/gym_env.py", "importlib.import_module"): "the module of env.id",
     ("rlkit_sac/modules/notes.py", "pkgutil.resolve_name"): "the module of network.builder",
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
-    ("rlkit_sac/runs/networks.py", "pkgutil.resolve_name"): "the module of prior.factory",
+    ("rlkit_sac/runs/prior.py", "pkgutil.resolve_name"): "the module of prior.factory",
     ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",
     ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed or trial",
     ("rlkit_sac/runs/sweep.py", "subprocess"): "the type of such a process",

@@ -25,12 +25,12 @@ from rlkit_sac.runs.machine import resolve_device as resolve_device
 from rlkit_sac.runs.networks import build_network as build_network
 from rlkit_sac.runs.networks import critic_inputs as critic_inputs
 from rlkit_sac.runs.networks import make_normalizers as make_normalizers
-from rlkit_sac.runs.networks import make_prior as make_prior
 from rlkit_sac.runs.networks import memory_options as memory_options
 from rlkit_sac.runs.networks import observation_inputs as observation_inputs
 from rlkit_sac.runs.networks import shared_encoder as shared_encoder
 from rlkit_sac.runs.policy import load_policy as load_policy
 from rlkit_sac.runs.policy import save_policy as save_policy
+from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.prior_data import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior_data import read_prior_data as read_prior_data
 from rlkit_sac.runs.resume import warm_start as warm_start

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import gymnasium as gym
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
@@ -179,9 +180,11 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         env.max_episode_steps = start.config["env.max_episode_steps"]
         return
     env.max_episode_steps = TIME_LIMIT
+    unknown = callable(task.entry_point) and env.id not in gym.registry
+    limit = "may have no time limit" if unknown else "declares no time limit"
     _warn(
-        f"{env.id} declares no time limit: its episodes end after {TIME_LIMIT} frames at the "
-        "latest (env.max_episode_steps)"
+        f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
+        "(env.max_episode_steps)"
     )
 
 

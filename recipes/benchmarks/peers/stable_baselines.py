@@ -3,7 +3,7 @@
     python recipes/benchmarks/peers/stable_baselines.py sbx.CrossQ --output evaluations.csv
 
 Settings are the defaults of the library, but for one thread; with ``--fast``, SBX's SAC has those
-of our fast files that it knows, targets with a tau of 0.01, and an actor that is trained at every
+of our defaults that it knows, targets with a tau of 0.01, and an actor that is trained at every
 third update.
 """
 
@@ -44,7 +44,7 @@ def main() -> None:
     """Train as the command line says."""
     parser = argparse.ArgumentParser()
     parser.add_argument("algorithm", help="module and class, such as sb3_contrib.TQC")
-    parser.add_argument("--fast", action="store_true", help="settings like those of the fast files")
+    parser.add_argument("--fast", action="store_true", help="settings like our defaults")
     parser.add_argument("--task", default="HalfCheetah-v5")
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--interval", type=int, default=2_500)
