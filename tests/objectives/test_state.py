@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import math
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -77,3 +79,17 @@ def test_a_number_may_not_become_what_it_cannot_be(option, value):
     loss = own_loss("continuous", dqda_clipping=1.0)
     with pytest.raises(ConfigError, match=f"{option} must be .*, got {value}"):
         loss.set_scalar(option, value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loss_that_nobody_has_is_freed_at_once(kind):
+    loss = own_loss(kind)
+    loss(make_batch(kind, 5))
+    gc.collect()
+    gc.disable()
+    try:
+        watched = weakref.ref(next(loss.parameters()))
+        del loss
+        assert watched() is None
+    finally:
+        gc.enable()
