@@ -23,6 +23,7 @@ from torch.optim import RMSprop
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
+from rlkit_sac import runs
 from rlkit_sac.config import (
     ACERCollectorConfig,
     ACERLossConfig,
@@ -56,19 +57,6 @@ from rlkit_sac.modules import (
     state_critic,
 )
 from rlkit_sac.objectives import ACERLoss
-from rlkit_sac.runs import (
-    build_network,
-    first_compiled_update,
-    learner_group,
-    make_envs,
-    make_replay,
-    memory_options,
-    observation_inputs,
-    run_collector,
-    run_recipe,
-    training_run,
-    warm_start,
-)
 from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
 
@@ -119,7 +107,7 @@ class ACERConfig(BaseRunConfig):
 
 def main(config: ACERConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with make_envs(config) as (env, eval_env):
+    with runs.make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 
@@ -128,7 +116,7 @@ def make_networks(
 ) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
-    build = partial(build_network, config)
+    build = partial(runs.build_network, config)
     if kind == "discrete":
         if config.shared_trunk:
             return {"actor_critic": build(categorical_actor_critic, **sizes, **policy)}
@@ -160,13 +148,13 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
     check_scalar_reward(env)
-    sizes: dict[str, Any] = {"observation_dim": observation_inputs(config.network, env)}
+    sizes: dict[str, Any] = {"observation_dim": runs.observation_inputs(config.network, env)}
     if kind == "discrete":
         sizes["num_actions"] = discrete_action_count(env)
     else:
         sizes["action_dim"] = len(continuous_action_bounds(env)[0])
     networks = make_networks(
-        kind, sizes | {"memory": memory_options(config.network, env)}, config.network
+        kind, sizes | {"memory": runs.memory_options(config.network, env)}, config.network
     )
     loss_module = ACERLoss(
         **{name: network.to(device) for name, network in networks.items()},
@@ -189,13 +177,13 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         max_grad_norm=config.update.max_grad_norm,
-        compile_from=first_compiled_update(config, device),
+        compile_from=runs.first_compiled_update(config, device),
         matmul_precision=config.update.matmul_precision,
         cuda_graph=config.update.cuda_graph,
-        group=learner_group(),
+        group=runs.learner_group(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start, env)
+        runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = RandomBehavior(
@@ -207,14 +195,14 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     sampler = TrajectorySampler(
         config.collector.t_max, capacity=config.replay.capacity, **config.replay_layout()
     )
-    replay = make_replay(
+    replay = runs.make_replay(
         config,
         env,
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         sampler=sampler,
     )
     observed = observation_layout(env)
-    collector = run_collector(config, env, policy, update, random_policy=random_policy)
+    collector = runs.run_collector(config, env, policy, update, random_policy=random_policy)
     replays = ReplaySchedule(
         n_times_replay=config.update.n_times_replay,
         poisson=config.update.poisson,
@@ -222,7 +210,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         group=update.group,
     )
 
-    with training_run(
+    with runs.training_run(
         config,
         recipe="acer",
         loss_module=loss_module,
@@ -251,4 +239,4 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
 
 if __name__ == "__main__":
-    run_recipe(main, ACERConfig)
+    runs.run_recipe(main, ACERConfig)
