@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.spaces import changed
+from rlkit_sac.envs.spaces import structured
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -113,7 +112,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._next_episode, self._continued = saved["episode"], None
         observation, info = self.reset()
         for leaves in zip(*saved["actions"], strict=True):
-            action = _structured(self.env.action_space, iter(leaves))
+            action = structured(self.env.action_space, iter(leaves))
             observation, _, terminated, truncated, info = self.step(action)
             if terminated or truncated:
                 return False
@@ -131,13 +130,6 @@ def _leaves(value: Any) -> list[NDArray[Any]]:
         parts = value if isinstance(value, tuple) else value.values()
         return [leaf for part in parts for leaf in _leaves(part)]
     return [np.array(value)]
-
-
-def _structured(space: Space[Any], leaves: Iterator[Any]) -> Any:
-    """The action whose :func:`_leaves` these are."""
-    return changed(
-        space, lambda leaf: (int if isinstance(leaf, Discrete) else np.array)(next(leaves))
-    )
 
 
 def _renew_box2d_world(env: Any) -> None:
