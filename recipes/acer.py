@@ -23,7 +23,7 @@ from torch.optim import RMSprop
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
-from rlkit_sac import runs
+from rlkit_sac import envs, modules, runs
 from rlkit_sac.config import (
     ACERCollectorConfig,
     ACERLossConfig,
@@ -36,26 +36,6 @@ from rlkit_sac.config import (
     EvaluationConfig,
 )
 from rlkit_sac.data import TrajectorySampler, example_transition, random_shift
-from rlkit_sac.envs import (
-    action_mask_key,
-    check_scalar_reward,
-    continuous_action_bounds,
-    discrete_action_count,
-    has_discrete_actions,
-    observation_layout,
-)
-from rlkit_sac.modules import (
-    ActionKind,
-    RandomBehavior,
-    StochasticDuelingNetwork,
-    action_value_critic,
-    categorical_actor,
-    categorical_actor_critic,
-    gaussian_actor,
-    gaussian_actor_critic,
-    state_action_critic,
-    state_critic,
-)
 from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
@@ -112,33 +92,38 @@ def main(config: ACERConfig) -> Path:
 
 
 def make_networks(
-    kind: ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
+    kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
     build = partial(runs.build_network, config)
     if kind == "discrete":
         if config.shared_trunk:
-            return {"actor_critic": build(categorical_actor_critic, **sizes, **policy)}
+            return {"actor_critic": build(modules.categorical_actor_critic, **sizes, **policy)}
         actor, critic = (
-            build(categorical_actor, **sizes, **policy),
-            build(action_value_critic, **sizes, **layers),
+            build(modules.categorical_actor, **sizes, **policy),
+            build(modules.action_value_critic, **sizes, **layers),
         )
         return {"actor_network": actor, "critic_network": critic}
     if config.shared_trunk:
-        both = build(gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples)
+        both = build(
+            modules.gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples
+        )
         return {"actor_critic": both}
-    critic = StochasticDuelingNetwork(
+    critic = modules.StochasticDuelingNetwork(
         build(
-            state_critic,
+            modules.state_critic,
             observation_dim=sizes["observation_dim"],
             memory=sizes["memory"],
             **layers,
         ),
-        build(state_action_critic, **sizes, **layers),
+        build(modules.state_action_critic, **sizes, **layers),
         config.num_samples,
     )
-    return {"actor_network": build(gaussian_actor, **sizes, **policy), "critic_network": critic}
+    return {
+        "actor_network": build(modules.gaussian_actor, **sizes, **policy),
+        "critic_network": critic,
+    }
 
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
@@ -146,13 +131,13 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device = env.device
 
     # Networks and loss.
-    kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
-    check_scalar_reward(env)
+    kind: modules.ActionKind = "discrete" if envs.has_discrete_actions(env) else "continuous"
+    envs.check_scalar_reward(env)
     sizes: dict[str, Any] = {"observation_dim": runs.observation_inputs(config.network, env)}
     if kind == "discrete":
-        sizes["num_actions"] = discrete_action_count(env)
+        sizes["num_actions"] = envs.discrete_action_count(env)
     else:
-        sizes["action_dim"] = len(continuous_action_bounds(env)[0])
+        sizes["action_dim"] = len(envs.continuous_action_bounds(env)[0])
     networks = make_networks(
         kind, sizes | {"memory": runs.memory_options(config.network, env)}, config.network
     )
@@ -162,7 +147,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         diagnostics=True,
         **config.loss.arguments(),
     )
-    loss_module.set_keys(action_mask=action_mask_key(env))
+    loss_module.set_keys(action_mask=envs.action_mask_key(env))
 
     # One optimizer of all networks; the target network is the average policy.
     optimizer = RMSprop(
@@ -186,8 +171,8 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
-    random_policy = RandomBehavior(
-        env.full_action_spec_unbatched["action"], mask_key=action_mask_key(env)
+    random_policy = modules.RandomBehavior(
+        env.full_action_spec_unbatched["action"], mask_key=envs.action_mask_key(env)
     )
     policy = loss_module.policy()
     states = loss_module.state_keys
@@ -201,7 +186,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         sampler=sampler,
     )
-    observed = observation_layout(env)
+    observed = envs.observation_layout(env)
     collector = runs.run_collector(config, env, policy, update, random_policy=random_policy)
     replays = ReplaySchedule(
         n_times_replay=config.update.n_times_replay,
