@@ -119,12 +119,9 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         optimizers,
         runs.update_steps(config.update, groups),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
-        max_grad_norm=config.update.max_grad_norm,
-        recompute=config.update.recompute is True,
         compile_from=runs.first_compiled_update(config, device),
-        matmul_precision=config.update.matmul_precision,
-        cuda_graph=config.update.cuda_graph,
         group=runs.learner_group(),
+        **config.update.arguments(),
     )
     if config.resume is None:
         runs.warm_start(loss_module, config.warm_start, env)
