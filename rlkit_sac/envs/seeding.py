@@ -45,6 +45,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         env_index: position of the environment among those that run side by side. Default: 0.
 
     Attributes:
+        env_index: that position.
         episode_return: sum of the task's own rewards since the reset, in float64.
 
     >>> env = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0)
@@ -56,8 +57,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], *, seed: int, env_index: int = 0) -> None:
         super().__init__(env)
-        self._seed = seed
-        self._env_index = env_index
+        self._seed, self.env_index = seed, env_index
         self._next_episode = 0
         self._actions: list[list[NDArray[Any]]] = []  # since the reset, the leaves of each
         self._outcome: tuple[Any, Any] | None = None  # the last observation and reward
@@ -74,7 +74,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
             continued, self._continued = self._continued, None
             return continued
         self._actions = []
-        derived = episode_seed(self._seed, self._env_index, self._next_episode)
+        derived = episode_seed(self._seed, self.env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
@@ -95,7 +95,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     def position(self) -> str:
         """Where the environment is, for messages."""
         episode = max(self._next_episode - 1, 0)
-        seed = episode_seed(self._seed, self._env_index, episode)
+        seed = episode_seed(self._seed, self.env_index, episode)
         where = f"step {len(self._actions)}" if self._actions else "the reset"
         return f"{where} of its episode {episode} (reset seed {seed})"
 
