@@ -23,6 +23,7 @@ from torch.optim import RMSprop
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
+from rlkit_sac import envs, modules, runs
 from rlkit_sac.config import (
     ACERCollectorConfig,
     ACERLossConfig,
@@ -35,40 +36,7 @@ from rlkit_sac.config import (
     EvaluationConfig,
 )
 from rlkit_sac.data import TrajectorySampler, example_transition, random_shift
-from rlkit_sac.envs import (
-    action_mask_key,
-    check_scalar_reward,
-    continuous_action_bounds,
-    discrete_action_count,
-    has_discrete_actions,
-    observation_layout,
-)
-from rlkit_sac.modules import (
-    ActionKind,
-    RandomBehavior,
-    StochasticDuelingNetwork,
-    action_value_critic,
-    categorical_actor,
-    categorical_actor_critic,
-    gaussian_actor,
-    gaussian_actor_critic,
-    state_action_critic,
-    state_critic,
-)
 from rlkit_sac.objectives import ACERLoss
-from rlkit_sac.runs import (
-    build_network,
-    first_compiled_update,
-    learner_group,
-    make_envs,
-    make_replay,
-    memory_options,
-    observation_inputs,
-    run_collector,
-    run_recipe,
-    training_run,
-    warm_start,
-)
 from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
 
@@ -119,38 +87,43 @@ class ACERConfig(BaseRunConfig):
 
 def main(config: ACERConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with make_envs(config) as (env, eval_env):
+    with runs.make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 
 def make_networks(
-    kind: ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
+    kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
-    build = partial(build_network, config)
+    build = partial(runs.build_network, config)
     if kind == "discrete":
         if config.shared_trunk:
-            return {"actor_critic": build(categorical_actor_critic, **sizes, **policy)}
+            return {"actor_critic": build(modules.categorical_actor_critic, **sizes, **policy)}
         actor, critic = (
-            build(categorical_actor, **sizes, **policy),
-            build(action_value_critic, **sizes, **layers),
+            build(modules.categorical_actor, **sizes, **policy),
+            build(modules.action_value_critic, **sizes, **layers),
         )
         return {"actor_network": actor, "critic_network": critic}
     if config.shared_trunk:
-        both = build(gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples)
+        both = build(
+            modules.gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples
+        )
         return {"actor_critic": both}
-    critic = StochasticDuelingNetwork(
+    critic = modules.StochasticDuelingNetwork(
         build(
-            state_critic,
+            modules.state_critic,
             observation_dim=sizes["observation_dim"],
             memory=sizes["memory"],
             **layers,
         ),
-        build(state_action_critic, **sizes, **layers),
+        build(modules.state_action_critic, **sizes, **layers),
         config.num_samples,
     )
-    return {"actor_network": build(gaussian_actor, **sizes, **policy), "critic_network": critic}
+    return {
+        "actor_network": build(modules.gaussian_actor, **sizes, **policy),
+        "critic_network": critic,
+    }
 
 
 def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
@@ -158,15 +131,15 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     device = env.device
 
     # Networks and loss.
-    kind: ActionKind = "discrete" if has_discrete_actions(env) else "continuous"
-    check_scalar_reward(env)
-    sizes: dict[str, Any] = {"observation_dim": observation_inputs(config.network, env)}
+    kind: modules.ActionKind = "discrete" if envs.has_discrete_actions(env) else "continuous"
+    envs.check_scalar_reward(env)
+    sizes: dict[str, Any] = {"observation_dim": runs.observation_inputs(config.network, env)}
     if kind == "discrete":
-        sizes["num_actions"] = discrete_action_count(env)
+        sizes["num_actions"] = envs.discrete_action_count(env)
     else:
-        sizes["action_dim"] = len(continuous_action_bounds(env)[0])
+        sizes["action_dim"] = len(envs.continuous_action_bounds(env)[0])
     networks = make_networks(
-        kind, sizes | {"memory": memory_options(config.network, env)}, config.network
+        kind, sizes | {"memory": runs.memory_options(config.network, env)}, config.network
     )
     loss_module = ACERLoss(
         **{name: network.to(device) for name, network in networks.items()},
@@ -174,7 +147,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         diagnostics=True,
         **config.loss.arguments(),
     )
-    loss_module.set_keys(action_mask=action_mask_key(env))
+    loss_module.set_keys(action_mask=envs.action_mask_key(env))
 
     # One optimizer of all networks; the target network is the average policy.
     optimizer = RMSprop(
@@ -188,18 +161,16 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         {"all": optimizer},
         [LossStep(("loss_actor", "loss_critic", "loss_entropy"), ("all",)), TargetStep()],
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
-        max_grad_norm=config.update.max_grad_norm,
-        compile_from=first_compiled_update(config, device),
-        matmul_precision=config.update.matmul_precision,
-        cuda_graph=config.update.cuda_graph,
-        group=learner_group(),
+        compile_from=runs.first_compiled_update(config, device),
+        group=runs.learner_group(),
+        **config.update.arguments(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start, env)
+        runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
-    random_policy = RandomBehavior(
-        env.full_action_spec_unbatched["action"], mask_key=action_mask_key(env)
+    random_policy = modules.RandomBehavior(
+        env.full_action_spec_unbatched["action"], mask_key=envs.action_mask_key(env)
     )
     policy = loss_module.policy()
     states = loss_module.state_keys
@@ -207,14 +178,14 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     sampler = TrajectorySampler(
         config.collector.t_max, capacity=config.replay.capacity, **config.replay_layout()
     )
-    replay = make_replay(
+    replay = runs.make_replay(
         config,
         env,
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         sampler=sampler,
     )
-    observed = observation_layout(env)
-    collector = run_collector(config, env, policy, update, random_policy=random_policy)
+    observed = envs.observation_layout(env)
+    collector = runs.run_collector(config, env, policy, update, random_policy=random_policy)
     replays = ReplaySchedule(
         n_times_replay=config.update.n_times_replay,
         poisson=config.update.poisson,
@@ -222,7 +193,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         group=update.group,
     )
 
-    with training_run(
+    with runs.training_run(
         config,
         recipe="acer",
         loss_module=loss_module,
@@ -251,4 +222,4 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
 
 if __name__ == "__main__":
-    run_recipe(main, ACERConfig)
+    runs.run_recipe(main, ACERConfig)

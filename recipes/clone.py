@@ -23,6 +23,7 @@ from torch.optim import Adam
 from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
+from rlkit_sac import runs
 from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt
 from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
@@ -34,16 +35,6 @@ from rlkit_sac.modules import (
     acting_policy,
     categorical_actor,
     tanh_gaussian_actor,
-)
-from rlkit_sac.runs import (
-    check_prior_data,
-    evaluate,
-    limit_episodes,
-    observation_inputs,
-    read_prior_data,
-    resolve_device,
-    run_recipe,
-    save_policy,
 )
 
 #: Where actions are at most, from -1 to 1: at its bounds a tanh is infinitely far away.
@@ -81,16 +72,16 @@ def main(config: CloneConfig) -> Path:
     """Clone, evaluate and save; returns the folder of the policy."""
     if os.path.exists(config.output):
         raise ConfigError(f"output: {config.output} exists already; name another folder")
-    limit_episodes(config.env)  # else its evaluation might never end
+    runs.limit_episodes(config.env)  # else its evaluation might never end
     torch.manual_seed(0)
     torch.set_num_threads(config.num_threads)
-    device = resolve_device(config.device)
+    device = runs.resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:
         with named("data"):
-            data = read_prior_data(config.data, env)
+            data = runs.read_prior_data(config.data, env)
         policy = clone(data, env, config)
-        returns = evaluate(policy, env, episodes=10, seed=0).returns
-        save_policy(config.output, policy, task=describe_task(env))
+        returns = runs.evaluate(policy, env, episodes=10, seed=0).returns
+        runs.save_policy(config.output, policy, task=describe_task(env))
     print(f"{config.output}: cloned from {data.batch_size.numel():,} transitions")
     print(f"return {returns.mean():.2f} ± {returns.std():.2f} ({len(returns)} episodes)")
     return Path(config.output)
@@ -101,7 +92,7 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
     parts = dict(env.full_action_spec_unbatched.items(True, True))
     observed = [entry["key"] for entry in observation_layout(env)]
     example = example_transition(env, [*observed, *parts])
-    rows = check_prior_data(data, example, env.full_action_spec_unbatched)
+    rows = runs.check_prior_data(data, example, env.full_action_spec_unbatched)
     rows = rows.clone().to(env.device)
     for key, part in parts.items():
         if isinstance(part, Bounded):
@@ -116,7 +107,7 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
         prior_data=rows,
         device=env.device,
     )
-    size = observation_inputs(LayersConfig(), env)
+    size = runs.observation_inputs(LayersConfig(), env)
     policy = acting_policy([make_actor(size, key, part, config) for key, part in parts.items()])
     policy = policy.to(env.device)
     scored, optimizer = PolicyPrior(policy), Adam(policy.parameters(), lr=config.lr)
@@ -149,4 +140,4 @@ def make_actor(
 
 
 if __name__ == "__main__":
-    run_recipe(main, CloneConfig)
+    runs.run_recipe(main, CloneConfig)

@@ -20,6 +20,7 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
+from rlkit_sac import runs
 from rlkit_sac.config import (
     DiscreteLossConfig,
     DiscreteUpdateConfig,
@@ -33,25 +34,6 @@ from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import action_mask_key, discrete_action_count, observation_layout, reward_dim
 from rlkit_sac.modules import action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
-from rlkit_sac.runs import (
-    build_network,
-    critic_inputs,
-    first_compiled_update,
-    learner_group,
-    make_envs,
-    make_normalizers,
-    make_replay,
-    memory_options,
-    observation_inputs,
-    parameter_groups,
-    run_collector,
-    run_recipe,
-    shared_encoder,
-    stored_keys,
-    training_run,
-    update_steps,
-    warm_start,
-)
 from rlkit_sac.updates import Update, UpdateSchedule
 
 
@@ -97,7 +79,7 @@ class DiscreteSACConfig(RunConfig):
 
 def main(config: DiscreteSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with make_envs(config) as (env, eval_env):
+    with runs.make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 
@@ -108,22 +90,22 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     # Networks and loss.
     sizes = {
         "num_actions": discrete_action_count(env),
-        "memory": memory_options(config.network, env),
+        "memory": runs.memory_options(config.network, env),
     }
-    critic = build_network(
+    critic = runs.build_network(
         config.network,
         action_value_critic,
-        observation_dim=critic_inputs(config.network, env),
+        observation_dim=runs.critic_inputs(config.network, env),
         **sizes,
         reward_dim=reward_dim(env),
         **config.network.critic_arguments(),
     ).to(device)
     actor = None
     if config.actor:
-        actor = build_network(
+        actor = runs.build_network(
             config.network,
             categorical_actor,
-            observation_dim=observation_inputs(config.network, env),
+            observation_dim=runs.observation_inputs(config.network, env),
             **sizes,
             **config.network.actor_arguments(),
         ).to(device)
@@ -131,16 +113,16 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         critic,
         actor,
         action_spec=env.full_action_spec_unbatched["action"],
-        encoder_network=shared_encoder(config.network, env),
+        encoder_network=runs.shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
-        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+        **runs.make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.set_keys(action_mask=action_mask_key(env))
 
     # Optimizers, and the order of their steps.
-    groups = parameter_groups(loss_module)
+    groups = runs.parameter_groups(loss_module)
     learning_rates = {
         "actor": config.update.lr_actor,
         "qvalue": config.update.lr_qvalue,
@@ -154,29 +136,26 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     update = Update(
         loss_module,
         optimizers,
-        update_steps(config.update, groups),
+        runs.update_steps(config.update, groups),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
-        max_grad_norm=config.update.max_grad_norm,
-        recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config, device),
-        matmul_precision=config.update.matmul_precision,
-        cuda_graph=config.update.cuda_graph,
-        group=learner_group(),
+        compile_from=runs.first_compiled_update(config, device),
+        group=runs.learner_group(),
+        **config.update.arguments(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start, env)
+        runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = stored_keys(config, loss_module)
-    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
+    stored = runs.stored_keys(config, loss_module)
+    replay = runs.make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
-    collector = run_collector(config, env, policy, update)
+    collector = runs.run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )
 
-    with training_run(
+    with runs.training_run(
         config,
         recipe="discrete_sac",
         loss_module=loss_module,
@@ -201,4 +180,4 @@ def train(config: DiscreteSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
 
 if __name__ == "__main__":
-    run_recipe(main, DiscreteSACConfig)
+    runs.run_recipe(main, DiscreteSACConfig)

@@ -20,6 +20,7 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
+from rlkit_sac import runs
 from rlkit_sac.config import (
     EnvConfig,
     HybridLossConfig,
@@ -41,26 +42,6 @@ from rlkit_sac.envs import (
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
-from rlkit_sac.runs import (
-    build_network,
-    critic_inputs,
-    first_compiled_update,
-    learner_group,
-    make_envs,
-    make_normalizers,
-    make_prior,
-    make_replay,
-    memory_options,
-    observation_inputs,
-    parameter_groups,
-    run_collector,
-    run_recipe,
-    shared_encoder,
-    stored_keys,
-    training_run,
-    update_steps,
-    warm_start,
-)
 from rlkit_sac.updates import Update, UpdateSchedule
 
 
@@ -95,7 +76,7 @@ class HybridSACConfig(RunConfig):
 
 def main(config: HybridSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with make_envs(config) as (env, eval_env):
+    with runs.make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 
@@ -105,21 +86,21 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks and loss.
     num_actions, action_low, action_high = hybrid_action_bounds(env)
-    memory = memory_options(config.network, env)
-    actor = build_network(
+    memory = runs.memory_options(config.network, env)
+    actor = runs.build_network(
         config.network,
         tanh_gaussian_actor,
-        observation_dim=observation_inputs(config.network, env),
+        observation_dim=runs.observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,
         action_key=("action", "continuous"),
         **config.network.actor_arguments(),
     ).to(device)
-    critic = build_network(
+    critic = runs.build_network(
         config.network,
         hybrid_critic,
-        observation_dim=critic_inputs(config.network, env),
+        observation_dim=runs.critic_inputs(config.network, env),
         memory=memory,
         action_dim=len(action_low),
         num_actions=num_actions,
@@ -137,17 +118,17 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         actor,
         critic,
         action_spec=env.full_action_spec_unbatched,
-        prior_network=make_prior(config.prior, env),
-        encoder_network=shared_encoder(config.network, env),
+        prior_network=runs.make_prior(config.prior, env),
+        encoder_network=runs.shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **loss_options,
-        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+        **runs.make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.set_keys(action_mask=action_mask_key(env))
 
     # Optimizers, and the order of their steps.
-    groups = parameter_groups(loss_module)
+    groups = runs.parameter_groups(loss_module)
     learning_rates = {
         "actor": config.update.lr_actor,
         "qvalue": config.update.lr_qvalue,
@@ -161,29 +142,26 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     update = Update(
         loss_module,
         optimizers,
-        update_steps(config.update, groups),
+        runs.update_steps(config.update, groups),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
-        max_grad_norm=config.update.max_grad_norm,
-        recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config, device),
-        matmul_precision=config.update.matmul_precision,
-        cuda_graph=config.update.cuda_graph,
-        group=learner_group(),
+        compile_from=runs.first_compiled_update(config, device),
+        group=runs.learner_group(),
+        **config.update.arguments(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start, env)
+        runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = stored_keys(config, loss_module)
-    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
+    stored = runs.stored_keys(config, loss_module)
+    replay = runs.make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
-    collector = run_collector(config, env, policy, update)
+    collector = runs.run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )
 
-    with training_run(
+    with runs.training_run(
         config,
         recipe="hybrid_sac",
         loss_module=loss_module,
@@ -209,4 +187,4 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
 
 if __name__ == "__main__":
-    run_recipe(main, HybridSACConfig)
+    runs.run_recipe(main, HybridSACConfig)

@@ -21,31 +21,12 @@ from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
+from rlkit_sac import runs
 from rlkit_sac.config import GaussianNetworkConfig, KLPriorLossConfig, PriorConfig, RunConfig
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import (
-    build_network,
-    critic_inputs,
-    first_compiled_update,
-    learner_group,
-    make_envs,
-    make_normalizers,
-    make_prior,
-    make_replay,
-    memory_options,
-    observation_inputs,
-    parameter_groups,
-    run_collector,
-    run_recipe,
-    shared_encoder,
-    stored_keys,
-    training_run,
-    update_steps,
-    warm_start,
-)
 from rlkit_sac.updates import Update, UpdateSchedule
 
 
@@ -65,7 +46,7 @@ class KLPriorSACConfig(RunConfig):
 
 def main(config: KLPriorSACConfig) -> Path:
     """Train, evaluate and save; returns the run directory."""
-    with make_envs(config) as (env, eval_env):
+    with runs.make_envs(config) as (env, eval_env):
         return train(config, env, eval_env)
 
 
@@ -75,20 +56,20 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
     # Networks, prior and loss.
     action_low, action_high = continuous_action_bounds(env)
-    memory = memory_options(config.network, env)
-    actor = build_network(
+    memory = runs.memory_options(config.network, env)
+    actor = runs.build_network(
         config.network,
         tanh_gaussian_actor,
-        observation_dim=observation_inputs(config.network, env),
+        observation_dim=runs.observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,
         **config.network.actor_arguments(),
     ).to(device)
-    critic = build_network(
+    critic = runs.build_network(
         config.network,
         state_action_critic,
-        observation_dim=critic_inputs(config.network, env),
+        observation_dim=runs.critic_inputs(config.network, env),
         memory=memory,
         action_dim=len(action_low),
         reward_dim=reward_dim(env),
@@ -97,16 +78,16 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     loss_module = ContinuousSACLoss(
         actor,
         critic,
-        prior_network=make_prior(config.prior, env),
-        encoder_network=shared_encoder(config.network, env),
+        prior_network=runs.make_prior(config.prior, env),
+        encoder_network=runs.shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
-        **make_normalizers(config.normalization, env, gamma=config.loss.gamma),
+        **runs.make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
 
     # Optimizers, and the order of their steps.
-    groups = parameter_groups(loss_module)
+    groups = runs.parameter_groups(loss_module)
     learning_rates = {
         "actor": config.update.lr_actor,
         "qvalue": config.update.lr_qvalue,
@@ -120,29 +101,26 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     update = Update(
         loss_module,
         optimizers,
-        update_steps(config.update, groups),
+        runs.update_steps(config.update, groups),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
-        max_grad_norm=config.update.max_grad_norm,
-        recompute=config.update.recompute is True,
-        compile_from=first_compiled_update(config, device),
-        matmul_precision=config.update.matmul_precision,
-        cuda_graph=config.update.cuda_graph,
-        group=learner_group(),
+        compile_from=runs.first_compiled_update(config, device),
+        group=runs.learner_group(),
+        **config.update.arguments(),
     )
     if config.resume is None:
-        warm_start(loss_module, config.warm_start, env)
+        runs.warm_start(loss_module, config.warm_start, env)
 
     # Replay and collection.
     policy = loss_module.policy()
-    stored = stored_keys(config, loss_module)
-    replay = make_replay(config, env, example_transition(env, stored, policy=policy))
+    stored = runs.stored_keys(config, loss_module)
+    replay = runs.make_replay(config, env, example_transition(env, stored, policy=policy))
     layout = observation_layout(env)
-    collector = run_collector(config, env, policy, update)
+    collector = runs.run_collector(config, env, policy, update)
     updates = UpdateSchedule(
         learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
     )
 
-    with training_run(
+    with runs.training_run(
         config,
         recipe="kl_prior_sac",
         loss_module=loss_module,
@@ -167,4 +145,4 @@ def train(config: KLPriorSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
 
 
 if __name__ == "__main__":
-    run_recipe(main, KLPriorSACConfig)
+    runs.run_recipe(main, KLPriorSACConfig)

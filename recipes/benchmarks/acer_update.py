@@ -23,15 +23,8 @@ from timing import UpdateTimingConfig, after_a_step, run_cases
 from torch.optim import RMSprop
 from torchrl.objectives import LossModule, SoftUpdate
 
+from rlkit_sac import modules
 from rlkit_sac.config import ACERUpdateConfig, PositiveInt
-from rlkit_sac.modules import (
-    StochasticDuelingNetwork,
-    action_value_critic,
-    categorical_actor,
-    gaussian_actor,
-    state_action_critic,
-    state_critic,
-)
 from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.runs import run_recipe
 from rlkit_sac.updates import LossStep, TargetStep, Update
@@ -83,12 +76,13 @@ def make_loss(kind: str, config: ACERTimingConfig) -> ACERLoss:
     layers = {"num_cells": config.num_cells, "activation": "tanh"}
     if kind == "discrete":
         return ACERLoss(
-            categorical_actor(inputs, 2, **layers), action_value_critic(inputs, 2, **layers)
+            modules.categorical_actor(inputs, 2, **layers),
+            modules.action_value_critic(inputs, 2, **layers),
         )
-    critic = StochasticDuelingNetwork(
-        state_critic(inputs, **layers), state_action_critic(inputs, 1, **layers)
+    critic = modules.StochasticDuelingNetwork(
+        modules.state_critic(inputs, **layers), modules.state_action_critic(inputs, 1, **layers)
     )
-    return ACERLoss(gaussian_actor(inputs, 1, **layers), critic)
+    return ACERLoss(modules.gaussian_actor(inputs, 1, **layers), critic)
 
 
 def make_update(loss: ACERLoss, *, compile_from: int | None) -> Update:

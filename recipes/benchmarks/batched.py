@@ -21,19 +21,9 @@ import pandas as pd
 import torch
 from tensordict import TensorDict, TensorDictBase
 from timing import TimingConfig, run_cases, take_turns
+from torchrl import envs
 from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.envs import (
-    BatchSizeTransform,
-    CatTensors,
-    Compose,
-    InitTracker,
-    PendulumEnv,
-    RewardSum,
-    StepCounter,
-    TransformedEnv,
-    UnsqueezeTransform,
-)
 
 from rlkit_sac.config.options import PositiveInt
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
@@ -99,20 +89,20 @@ def ours(num_envs: int) -> Callable[[], object]:
 
 def of_torchrl(num_envs: int) -> Callable[[], object]:
     """Collects and stores one step by TorchRL alone."""
-    source, empty = PendulumEnv(), TensorDict(batch_size=[num_envs])
+    source, empty = envs.PendulumEnv(), TensorDict(batch_size=[num_envs])
 
     def reset(*_: TensorDictBase) -> TensorDictBase:
         return source.reset(empty)
 
-    env = TransformedEnv(
-        PendulumEnv(),
-        Compose(
-            BatchSizeTransform(batch_size=[num_envs], reset_func=reset),
-            InitTracker(),
-            StepCounter(200),
-            RewardSum(),
-            UnsqueezeTransform(dim=-1, in_keys=["th", "thdot"], out_keys=["angle", "speed"]),
-            CatTensors(in_keys=["angle", "speed"], out_key="observation"),
+    env = envs.TransformedEnv(
+        envs.PendulumEnv(),
+        envs.Compose(
+            envs.BatchSizeTransform(batch_size=[num_envs], reset_func=reset),
+            envs.InitTracker(),
+            envs.StepCounter(200),
+            envs.RewardSum(),
+            envs.UnsqueezeTransform(dim=-1, in_keys=["th", "thdot"], out_keys=["angle", "speed"]),
+            envs.CatTensors(in_keys=["angle", "speed"], out_key="observation"),
         ),
     )
     actor = tanh_gaussian_actor(2, [-2.0], [2.0])

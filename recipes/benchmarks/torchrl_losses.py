@@ -21,17 +21,8 @@ from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule
 from timing import UpdateTimingConfig, after_a_step, run_cases
 from torch import Tensor, nn
-from torchrl import objectives
+from torchrl import modules, objectives
 from torchrl.data import Bounded
-from torchrl.modules import (
-    MLP,
-    Actor,
-    OneHotCategorical,
-    ProbabilisticActor,
-    QValueActor,
-    TanhNormal,
-    ValueOperator,
-)
 from torchrl.objectives import LossModule, SoftUpdate
 
 from rlkit_sac.config import PositiveInt
@@ -72,10 +63,10 @@ class Case(NamedTuple):
     losses: tuple[str, ...] = ()
 
 
-def mlp(sizes: Sizes, inputs: int, outputs: int) -> MLP:
+def mlp(sizes: Sizes, inputs: int, outputs: int) -> modules.MLP:
     """A perceptron."""
     cells = {"num_cells": list(sizes.num_cells), "activation_class": nn.ReLU}
-    return MLP(in_features=inputs, out_features=outputs, **cells)
+    return modules.MLP(in_features=inputs, out_features=outputs, **cells)
 
 
 def box(sizes: Sizes) -> Bounded:
@@ -83,54 +74,54 @@ def box(sizes: Sizes) -> Bounded:
     return Bounded(-torch.ones(sizes.action_dim), torch.ones(sizes.action_dim), (sizes.action_dim,))
 
 
-def gaussian(sizes: Sizes, **options: object) -> ProbabilisticActor:
+def gaussian(sizes: Sizes, **options: object) -> modules.ProbabilisticActor:
     """A squashed Gaussian policy."""
     net = mlp(sizes, sizes.observation_dim, 2 * sizes.action_dim)
     body = TensorDictModule(
         nn.Sequential(net, NormalParamExtractor()), ["observation"], ["loc", "scale"]
     )
-    return ProbabilisticActor(
-        body, ["loc", "scale"], spec=box(sizes), distribution_class=TanhNormal, **options
+    return modules.ProbabilisticActor(
+        body, ["loc", "scale"], spec=box(sizes), distribution_class=modules.TanhNormal, **options
     )
 
 
-def deterministic(sizes: Sizes) -> Actor:
+def deterministic(sizes: Sizes) -> modules.Actor:
     """A policy that gives the action."""
     net = nn.Sequential(mlp(sizes, sizes.observation_dim, sizes.action_dim), nn.Tanh())
-    return Actor(net, in_keys=["observation"], spec=box(sizes))
+    return modules.Actor(net, in_keys=["observation"], spec=box(sizes))
 
 
-def categorical(sizes: Sizes) -> ProbabilisticActor:
+def categorical(sizes: Sizes) -> modules.ProbabilisticActor:
     """A policy of discrete actions."""
     net = mlp(sizes, sizes.observation_dim, sizes.num_actions)
-    return ProbabilisticActor(
+    return modules.ProbabilisticActor(
         TensorDictModule(net, ["observation"], ["logits"]),
         ["logits"],
-        distribution_class=OneHotCategorical,
+        distribution_class=modules.OneHotCategorical,
     )
 
 
-def critic(sizes: Sizes, outputs: int = 1) -> ValueOperator:
+def critic(sizes: Sizes, outputs: int = 1) -> modules.ValueOperator:
     """Values of observation and continuous action."""
     net = mlp(sizes, sizes.observation_dim + sizes.action_dim, outputs)
-    return ValueOperator(net, in_keys=["observation", "action"])
+    return modules.ValueOperator(net, in_keys=["observation", "action"])
 
 
-def value(sizes: Sizes) -> ValueOperator:
+def value(sizes: Sizes) -> modules.ValueOperator:
     """The value of an observation."""
-    return ValueOperator(mlp(sizes, sizes.observation_dim, 1), in_keys=["observation"])
+    return modules.ValueOperator(mlp(sizes, sizes.observation_dim, 1), in_keys=["observation"])
 
 
-def action_values(sizes: Sizes, key: str) -> ValueOperator:
+def action_values(sizes: Sizes, key: str) -> modules.ValueOperator:
     """The values of all discrete actions."""
     net = mlp(sizes, sizes.observation_dim, sizes.num_actions)
-    return ValueOperator(net, in_keys=["observation"], out_keys=[key])
+    return modules.ValueOperator(net, in_keys=["observation"], out_keys=[key])
 
 
-def q_actor(sizes: Sizes) -> QValueActor:
+def q_actor(sizes: Sizes) -> modules.QValueActor:
     """The greedy policy of action values."""
     net = mlp(sizes, sizes.observation_dim, sizes.num_actions)
-    return QValueActor(net, in_keys=["observation"], action_space="one-hot")
+    return modules.QValueActor(net, in_keys=["observation"], action_space="one-hot")
 
 
 def transitions(sizes: Sizes, **entries: Tensor) -> TensorDict:

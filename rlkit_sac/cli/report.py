@@ -62,17 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.analysis import write_report
 
     path = Path(arguments.output or Path(arguments.runs[0], "report.html"))
+    by = [name.strip() for name in arguments.by.split(",") if name.strip()]
+    names = ("statistic", "confidence", "title", "task")
+    given = {name: getattr(arguments, name) for name in names}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        write_report(
-            arguments.runs,
-            path,
-            by=[name.strip() for name in arguments.by.split(",") if name.strip()],
-            statistic=arguments.statistic,
-            confidence=arguments.confidence,
-            title=arguments.title,
-            task=arguments.task,
-        )
+        write_report(arguments.runs, path, by=by, **given)
     for note in notes:
         print(f"warning: {note.message}", file=sys.stderr)
     print(path)

@@ -32,14 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_run(arguments)
     from rlkit_sac.runs import record_run
 
-    videos = record_run(
-        arguments.run,
-        which=arguments.which,
-        folder=arguments.output,
-        seed=arguments.seed,
-        episodes=arguments.episodes,
-        format=arguments.format,
-    )
+    given = {name: getattr(arguments, name) for name in ("which", "seed", "episodes", "format")}
+    videos = record_run(arguments.run, folder=arguments.output, **given)
     for file, value in videos.items():
         print(f"{file}  return {value:.2f}")
     return 0

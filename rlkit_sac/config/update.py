@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -47,6 +47,11 @@ class StepConfig:
 
     scheduled: ClassVar[tuple[str, ...]] = ("target_update_tau", "max_grad_norm")
 
+    def arguments(self) -> dict[str, Any]:
+        """The options of an :class:`~rlkit_sac.updates.Update` that have the same name there."""
+        names = ("max_grad_norm", "matmul_precision", "cuda_graph")
+        return {name: getattr(self, name) for name in names}
+
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""
         return schedule_errors(self)
@@ -88,6 +93,10 @@ class UpdateConfig(StepConfig):
 
     adam_eps: PositiveFloat = 1e-8
     """Term added to Adam's denominator."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The options of an :class:`~rlkit_sac.updates.Update` but for its steps."""
+        return super().arguments() | {"recompute": self.recompute is True}
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

@@ -46,7 +46,6 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     Args:
         env: a task in seeded episodes.
-        env_index: position of the environment among those that run side by side, from 0.
         rescale_actions: whether continuous actions are in [-1, 1].
         action_bounds: of :func:`~rlkit_sac.envs.actions.with_bounds`.
         action_mask: whether a mask in ``info`` of an environment whose first reset had none is an
@@ -79,7 +78,6 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         self,
         env: EpisodeSeeding,
         *,
-        env_index: int = 0,
         rescale_actions: bool = True,
         action_bounds: Any = None,
         action_mask: bool = True,
@@ -89,7 +87,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         sum_type: type[np.floating[Any]] = np.float64,
     ) -> None:
         super().__init__(env)
-        self._seeded, self._env_index = env, env_index
+        self._seeded = env
         space = env.observation_space
         self._reward = RewardConversion(env)
         self.act = ActionConversion(
@@ -176,7 +174,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         try:
             super().close()
         except (Exception, SystemExit) as error:
-            text = f"environment {self._env_index} raised {summary(error)} in close"
+            text = f"environment {self._seeded.env_index} raised {summary(error)} in close"
             print(f"warning: {text}", file=sys.stderr)
 
     @property
@@ -201,14 +199,13 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         return {"episode_reward": np.full(self._reward.shape, total, self._sum_type)}
 
     def _raise_fault(self, error: Exception | SystemExit) -> NoReturn:
-        position = self._seeded.position
+        index, position = self._seeded.env_index, self._seeded.position
         if isinstance(error, EnvironmentFault) and error.__cause__ is None:  # of its mask
-            raise EnvironmentFault(f"environment {self._env_index} {error} in {position}") from None
+            raise EnvironmentFault(f"environment {index} {error} in {position}") from None
         if isinstance(error, RlkitSacError):
             raise error
-        raise EnvironmentFault(
-            f"environment {self._env_index} raised {summary(error)} in {position}"
-        ) from error
+        text = f"environment {index} raised {summary(error)} in {position}"
+        raise EnvironmentFault(text) from error
 
 
 def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:

@@ -137,7 +137,7 @@ def make_gym_env(
         # Within the seeded episode, which a resumed run repeats.
         env = FrameStack(env, frame_stack) if frame_stack > 1 else env
         seeded = EpisodeSeeding(env, seed=seed, env_index=env_index)
-        return AgentEnv(seeded, env_index=env_index, action_mask=action_mask, **options)
+        return AgentEnv(seeded, action_mask=action_mask, **options)
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):
             env.close()

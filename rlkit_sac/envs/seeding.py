@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Discrete, Space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.spaces import changed
+from rlkit_sac.envs.spaces import structured
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -46,6 +45,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         env_index: position of the environment among those that run side by side. Default: 0.
 
     Attributes:
+        env_index: that position.
         episode_return: sum of the task's own rewards since the reset, in float64.
 
     >>> env = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0)
@@ -57,8 +57,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], *, seed: int, env_index: int = 0) -> None:
         super().__init__(env)
-        self._seed = seed
-        self._env_index = env_index
+        self._seed, self.env_index = seed, env_index
         self._next_episode = 0
         self._actions: list[list[NDArray[Any]]] = []  # since the reset, the leaves of each
         self._outcome: tuple[Any, Any] | None = None  # the last observation and reward
@@ -75,7 +74,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
             continued, self._continued = self._continued, None
             return continued
         self._actions = []
-        derived = episode_seed(self._seed, self._env_index, self._next_episode)
+        derived = episode_seed(self._seed, self.env_index, self._next_episode)
         self._next_episode += 1
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
@@ -96,7 +95,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
     def position(self) -> str:
         """Where the environment is, for messages."""
         episode = max(self._next_episode - 1, 0)
-        seed = episode_seed(self._seed, self._env_index, episode)
+        seed = episode_seed(self._seed, self.env_index, episode)
         where = f"step {len(self._actions)}" if self._actions else "the reset"
         return f"{where} of its episode {episode} (reset seed {seed})"
 
@@ -113,7 +112,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._next_episode, self._continued = saved["episode"], None
         observation, info = self.reset()
         for leaves in zip(*saved["actions"], strict=True):
-            action = _structured(self.env.action_space, iter(leaves))
+            action = structured(self.env.action_space, iter(leaves))
             observation, _, terminated, truncated, info = self.step(action)
             if terminated or truncated:
                 return False
@@ -131,13 +130,6 @@ def _leaves(value: Any) -> list[NDArray[Any]]:
         parts = value if isinstance(value, tuple) else value.values()
         return [leaf for part in parts for leaf in _leaves(part)]
     return [np.array(value)]
-
-
-def _structured(space: Space[Any], leaves: Iterator[Any]) -> Any:
-    """The action whose :func:`_leaves` these are."""
-    return changed(
-        space, lambda leaf: (int if isinstance(leaf, Discrete) else np.array)(next(leaves))
-    )
 
 
 def _renew_box2d_world(env: Any) -> None:

@@ -64,6 +64,26 @@ def changed(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
     return change(space, *values)
 
 
+def structured(space: Space[Any], values: Iterator[Any]) -> Any:
+    """Copies of the values of the leaves, or of N of each, in the structure of a space.
+
+    One value of a `Discrete` becomes Python's integer.
+
+    Args:
+        space: whose values these are.
+        values: of each leaf, in the order of :func:`leaves`.
+
+    >>> structured(Tuple([Discrete(3), Box(0, 1, (1,))]), iter([np.array(2), np.zeros(1)]))
+    (2, array([0.]))
+    """
+
+    def value_of(leaf: Space[Any]) -> Any:
+        value = np.array(next(values))
+        return value if value.shape or not isinstance(leaf, Discrete) else int(value)
+
+    return changed(space, value_of)
+
+
 def changed_space(space: Space[Any], change: Callable[[Space[Any]], Space[Any]]) -> Space[Any]:
     """A space with what a function makes of each leaf."""
     if isinstance(space, Tuple):

@@ -14,7 +14,7 @@ from tensordict import NestedKey
 from torch import Tensor
 
 from rlkit_sac.envs.observations import ObservationConversion, is_image, pixels, same_but_ones
-from rlkit_sac.envs.spaces import at, changed, choice_values, is_choice, leaves
+from rlkit_sac.envs.spaces import at, choice_values, is_choice, leaves, structured
 from rlkit_sac.envs.task_spaces import conversions
 
 
@@ -146,7 +146,7 @@ class TaskTensors:
 
     def action(self, values: Iterator[NDArray[Any]]) -> Any:
         """The leaves of an action, or of N, in the structure of the task."""
-        return changed(self.to_task.space, lambda leaf: _plain(leaf, next(values)))
+        return structured(self.to_task.space, values)
 
     def _flat(self, leaf: Space[Any], value: Tensor, is_count: bool) -> Tensor:
         """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
@@ -183,10 +183,6 @@ def _observed_type(leaf: Space[Any]) -> np.dtype[Any]:
     if not isinstance(leaf, Box):
         return np.dtype(np.int64)
     return np.dtype(leaf.dtype if is_image(leaf) else np.float32)
-
-
-def _plain(leaf: Space[Any], value: NDArray[Any]) -> Any:
-    return value if value.shape or not isinstance(leaf, Discrete) else int(value)
 
 
 def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:

@@ -112,14 +112,9 @@ class Checkpoints:
         state = {name: part.state_dict() for name, part in self._parts.items()}
         state |= {"random": random_state(), "replay": {"capacity": capacity}}
         tree, tensors = split_state(state)
-        write_folder(
-            self.folder,
-            frames,
-            files={STATE: safetensors.torch.save(tensors), **self._policy()},
-            segments=segments,
-            config=self._config,
-            tree=tree,
-        )
+        files = {STATE: safetensors.torch.save(tensors), **self._policy()}
+        content = {"segments": segments, "config": self._config, "tree": tree}
+        write_folder(self.folder, frames, files, content)
         self._segments, self.saved_at = segments, frames
         self.prune()
 
@@ -193,23 +188,17 @@ class Checkpoints:
 
 
 def write_folder(
-    checkpoints: Path,
-    frames: int,
-    *,
-    files: Mapping[str, bytes],
-    segments: Mapping[str, str],
-    config: str,
-    tree: Any,
+    checkpoints: Path, frames: int, files: Mapping[str, bytes], content: Mapping[str, Any]
 ) -> Path:
     """Write a checkpoint to a partial folder, and rename that when all of it is on disk.
 
     Args:
         checkpoints: the folder of checkpoints; made where missing.
         frames: of the run.
-        files: content by name, for the folder itself.
-        segments: checksums of the replay files it needs, by name.
-        config: the options of the run by dotted key, as YAML.
-        tree: JSON value.
+        files: bytes by name, for the folder itself.
+        content: what the manifest holds besides: ``segments``, the checksums of the replay files
+            that are needed, by name; ``config``, the options of the run by dotted key, as YAML; and
+            ``tree``, a JSON value.
 
     Raises:
         RunError: if it cannot be written; earlier checkpoints stay as they were.
@@ -225,9 +214,7 @@ def write_folder(
                 "format_version": FORMAT_VERSION,
                 "frames": frames,
                 "files": {name: write_atomically(partial / name, files[name]) for name in files},
-                "segments": dict(segments),
-                "config": config,
-                "tree": tree,
+                **content,
             }
             manifest["sha256"] = checksum(manifest)
             write_atomically(partial / MANIFEST, json.dumps(manifest).encode())

@@ -74,9 +74,8 @@ def test_a_script_with_other_imports_answers_by_itself(
 ) -> None:
     source = (RECIPES / "sac.py").read_text(encoding="utf-8")
     script = tmp_path / "mine.py"
-    script.write_text(
-        source.replace(", RunConfig", "").replace("runs import (", "runs import (\n    RunConfig,")
-    )
+    own = "from rlkit_sac.runs import RunConfig\n\n\n@dataclass\n"
+    script.write_text(source.replace("    RunConfig,\n", "").replace("\n\n@dataclass\n", own))
     with pytest.raises(SystemExit, match="0"):
         main(["train", str(script), "--help"])
     assert "--help all" in capsys.readouterr().out

@@ -24,10 +24,10 @@ from tests.reliability.runs import SHORT, assert_same_run
 
 OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "250"]
 
-ACTOR = """    actor = build_network(
+ACTOR = """    actor = runs.build_network(
         config.network,
         tanh_gaussian_actor,
-        observation_dim=observation_inputs(config.network, env),
+        observation_dim=runs.observation_inputs(config.network, env),
         memory=memory,
         action_low=action_low,
         action_high=action_high,

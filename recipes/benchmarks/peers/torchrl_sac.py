@@ -8,17 +8,9 @@ import torch
 from peer import BATCH_SIZE, LEARNING_STARTS, NUM_CELLS, REPLAY_CAPACITY, Settings, run_peer
 from tensordict.nn import NormalParamExtractor, TensorDictModule
 from torch import nn
+from torchrl import envs
 from torchrl.collectors import Collector
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
-from torchrl.envs import (
-    Compose,
-    DoubleToFloat,
-    GymEnv,
-    InitTracker,
-    RewardSum,
-    StepCounter,
-    TransformedEnv,
-)
 from torchrl.modules import MLP, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import SACLoss, SoftUpdate
 
@@ -28,8 +20,10 @@ def train(settings: Settings) -> None:
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     torch.set_num_threads(settings.num_threads)
     torch.manual_seed(settings.seed)
-    transforms = Compose(InitTracker(), StepCounter(), DoubleToFloat(), RewardSum())
-    env = TransformedEnv(GymEnv(settings.task), transforms)
+    transforms = envs.Compose(
+        envs.InitTracker(), envs.StepCounter(), envs.DoubleToFloat(), envs.RewardSum()
+    )
+    env = envs.TransformedEnv(envs.GymEnv(settings.task), transforms)
     env.set_seed(settings.seed)
     action_spec = env.action_spec
     observation_dim, action_dim = env.observation_spec["observation"].shape[0], action_spec.shape[0]

@@ -44,6 +44,7 @@ class _CountingCollector(ABC):
         total_frames: int,
         frames_per_batch: int,
         init_random_frames: int = 0,
+        random_policy: TensorDictModuleBase | None = None,
     ) -> None:
         self.env = env
         self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
@@ -52,6 +53,11 @@ class _CountingCollector(ABC):
         self.inexact_reasons: Sequence[str] = ()
         self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
         self._policy = policy
+        self._begin(random_policy)
+
+    @abstractmethod
+    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+        """Makes what collects."""
 
     def __iter__(self) -> Iterator[TensorDictBase]:
         while self.frames < self.total_frames:
@@ -106,17 +112,10 @@ class LightCollector(_CountingCollector):
     [torch.Size([2, 1]), torch.Size([2, 1])]
     """
 
-    def __init__(
-        self,
-        env: EnvBase,
-        policy: TensorDictModuleBase,
-        *,
-        random_policy: TensorDictModuleBase | None = None,
-        **options: int,
-    ) -> None:
-        super().__init__(env, policy, **options)
+    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+        mode = ExplorationType.RANDOM
         self._loop = ActingLoop(
-            env, policy, exploration_type=ExplorationType.RANDOM, random_policy=random_policy
+            self.env, self._policy, exploration_type=mode, random_policy=random_policy
         )
         self._loop.reset()
 
@@ -153,26 +152,19 @@ class TorchRLCollector(_CountingCollector):
     Args:
         env: batched or not.
         policy: acts on the environment's device.
-        random_policy: acts in the first frames, see :func:`make_collector`.
-        options: numbers of frames, as of :class:`LightCollector`.
+        options: as of :class:`LightCollector`.
     """
 
-    def __init__(
-        self,
-        env: EnvBase,
-        policy: TensorDictModuleBase,
-        *,
-        random_policy: TensorDictModuleBase | None = None,
-        **options: int,
-    ) -> None:
-        super().__init__(env_with_states(env, policy), policy, **options)
+    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+        policy = self._policy
+        self.env = env = env_with_states(self.env, policy)
         if random_policy is None and (state_keys(policy) or action_mask_key(env)):
             random_policy = uniform_policy(env, env.full_action_spec)
         self._random_first = None
         if random_policy is not None:
             self._random_first = policy = _RandomFirst(policy, random_policy)
         self._collector = Collector(
-            self.env,
+            env,
             policy,
             total_frames=-1,  # endless: at the end TorchRL would close the environments
             frames_per_batch=self.frames_per_batch,

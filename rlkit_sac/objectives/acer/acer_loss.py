@@ -14,17 +14,10 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torchrl.objectives import ValueEstimators
 
+from rlkit_sac import functional as F
 from rlkit_sac.config.acer import ACERLossConfig
 from rlkit_sac.config.options import NonNegativeFloat, check_value
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional import (
-    explained_variance,
-    mask_logits,
-    masked_mean,
-    opc_return,
-    retrace_return,
-    without_forbidden,
-)
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.allowed_actions import read_action_mask
@@ -261,31 +254,31 @@ class ACERLoss(SegmentLoss):
         terms, valid, threshold = steps.terms, steps.valid, steps.threshold
         delta = self.trust_region_delta if self.use_trust_region else None
         loss, projected = terms.policy_loss(steps.advantage, threshold, delta)
-        scalars = {"kl": masked_mean(terms.kl, valid)}
+        scalars = {"kl": F.masked_mean(terms.kl, valid)}
         if self.diagnostics:
             ratio, limit = terms.ratio(), math.inf if threshold is None else threshold
             # The sum of the ratios must not overflow.
             finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
-            scalars["ratio"] = masked_mean(finite, valid)
-            scalars["truncated"] = masked_mean((ratio > limit).to(ratio.dtype), valid)
-            scalars["projected"] = masked_mean(projected.to(ratio.dtype), valid)
+            scalars["ratio"] = F.masked_mean(finite, valid)
+            scalars["truncated"] = F.masked_mean((ratio > limit).to(ratio.dtype), valid)
+            scalars["projected"] = F.masked_mean(projected.to(ratio.dtype), valid)
         return self.policy_coef * loss, scalars
 
     def _critic(self, steps: Evaluation) -> Part:
         terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
-        scalars = {"value": masked_mean(terms.value.detach(), valid)}
+        scalars = {"value": F.masked_mean(terms.value.detach(), valid)}
         if self.diagnostics:
             q = terms.q.detach()
-            scalars["q_mean"] = masked_mean(q, valid)
-            scalars["target_mean"] = masked_mean(q_ret, valid)
-            scalars["explained_variance"] = explained_variance(
+            scalars["q_mean"] = F.masked_mean(q, valid)
+            scalars["target_mean"] = F.masked_mean(q_ret, valid)
+            scalars["explained_variance"] = F.explained_variance(
                 q.unsqueeze(-1), q_ret.unsqueeze(-1), valid
             )
         return self.critic_coef * terms.critic_loss(q_ret), scalars
 
     def _entropy(self, steps: Evaluation) -> Part:
         entropy = steps.terms.entropy
-        scalars = {"entropy": masked_mean(entropy.detach(), steps.valid)}
+        scalars = {"entropy": F.masked_mean(entropy.detach(), steps.valid)}
         return -self.policy_coef * self.beta * entropy, scalars
 
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
@@ -307,11 +300,11 @@ class ACERLoss(SegmentLoss):
         next_value = next_value.masked_fill(terminated, 0.0)
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
         value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
-        q_ret = followed = retrace_return(
+        q_ret = followed = F.retrace_return(
             reward, value, q, terms.trace(), next_value, cut, gamma=gamma, valid=valid
         )
         if self.use_q_opc:
-            followed = opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid)
+            followed = F.opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid)
         threshold = self.truncation_threshold if segments.behavior else None
         return Evaluation(terms, followed - value, q_ret, threshold, valid)
 
@@ -333,7 +326,7 @@ class ACERLoss(SegmentLoss):
                 f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
                 f"logits have {list(log_prob.shape)}: wanted one value for each action"
             )
-        values = without_forbidden(values, allowed)
+        values = F.without_forbidden(values, allowed)
         return CategoricalTerms(
             log_prob,
             _log_probs(average, allowed),
@@ -385,7 +378,7 @@ class ACERLoss(SegmentLoss):
             before = states
             policy, states = self._run_actor(states)
             allowed = self._allowed(before, policy)
-            values = without_forbidden(self._action_values(states), allowed)
+            values = F.without_forbidden(self._action_values(states), allowed)
             return (_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
@@ -429,7 +422,7 @@ def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
         logits = getattr(policy, "given_logits", logits)
     wide = full_precision(logits)
     same = wide is logits and allowed is None
-    return logits if same else mask_logits(wide, allowed).log_softmax(-1)
+    return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
 
 
 def _gaussian(policy: Distribution) -> Gaussian:

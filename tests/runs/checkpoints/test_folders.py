@@ -17,14 +17,8 @@ FILES = {"state.safetensors": b"tensors", "policy.json": b"{}"}
 
 def write(checkpoints: Path, frames: int) -> Path:
     segments = {"segment_0-5.safetensors": "a" * 64}
-    return write_folder(
-        checkpoints,
-        frames,
-        files=FILES,
-        segments=segments,
-        config="seed: 3",
-        tree={"count": [1, None]},
-    )
+    content = {"segments": segments, "config": "seed: 3", "tree": {"count": [1, None]}}
+    return write_folder(checkpoints, frames, FILES, content)
 
 
 @pytest.mark.parametrize("name", [*FILES, "checkpoint.json"])
