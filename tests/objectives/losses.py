@@ -19,10 +19,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.discrete_networks import make_discrete_data
-from tests.objectives.networks import make_data
+from tests.objectives.networks import DISCRETE_KINDS, make_data
 
-DISCRETE_KINDS = ["boltzmann", "categorical", "hybrid"]
 KINDS = ["continuous", *DISCRETE_KINDS, "value"]
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
@@ -55,11 +53,7 @@ def single(data: TensorDict) -> TensorDict:
 
 
 def make_batch(kind: str, *shape: int) -> TensorDict:
-    return single(make_double_batch(kind, *shape))
-
-
-def make_double_batch(kind: str, *shape: int) -> TensorDict:
-    return make_discrete_data(kind, *shape) if kind in DISCRETE_KINDS else make_data(*shape)
+    return single(make_data(kind, *shape))
 
 
 class Joined(nn.Module):

@@ -11,8 +11,14 @@ from torch import Tensor, nn
 from torchrl.modules import MLP
 
 from rlkit_sac.modules import hybrid_critic
-from tests.objectives.discrete_networks import ActionValues
-from tests.objectives.networks import ACTION_DIM, HIDDEN, OBSERVATION_DIM, Weights
+from tests.objectives.networks import (
+    ACTION_DIM,
+    HIDDEN,
+    OBSERVATION_DIM,
+    Weights,
+    action_values,
+    make_critic,
+)
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
 
@@ -55,7 +61,7 @@ class Gated(nn.Module):
     def __init__(self, features: int, actions: int, rewards: int) -> None:
         super().__init__()
         self.gate = nn.Linear(ACTION_DIM, features)
-        self.values = ActionValues(features, actions, rewards)
+        self.values = action_values(features, actions, rewards)
 
     def forward(self, action: Tensor, features: Tensor) -> Tensor:
         return self.values(features * self.gate(action).exp())
@@ -82,7 +88,7 @@ def in_one_sequence(actions: int, rewards: int) -> TensorDictModuleBase:
         TensorDictSequential(
             TensorDictModule(Sine(HIDDEN + ACTION_DIM, 3), ["features", CONTINUOUS], ["mixed"]),
             TensorDictModule(
-                ActionValues(HIDDEN + 3 + ACTION_DIM, actions, rewards),
+                action_values(HIDDEN + 3 + ACTION_DIM, actions, rewards),
                 ["mixed", CONTINUOUS, "features"],
                 ["action_value"],
             ),
@@ -128,11 +134,7 @@ NETWORKS: dict[str, Network] = {
     "no hidden layer": perceptron(num_cells=[]),
     "no last bias": (without_last_bias, perceptron()[1]),
     "network of one's own": (
-        lambda actions, rewards: TensorDictModule(
-            ActionValues(OBSERVATION_DIM + ACTION_DIM, actions, rewards),
-            ["observation", CONTINUOUS],
-            ["action_value"],
-        ),
+        lambda actions, rewards: make_critic("hybrid", actions, rewards),
         of_one_hidden_layer,
     ),
     "action first, behind an encoder": (gated, of_gated),

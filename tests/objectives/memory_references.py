@@ -30,12 +30,18 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.discrete_networks import make_discrete_data
-from tests.objectives.losses import CONTINUOUS, DISCRETE_KINDS
-from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, make_data, move_targets
+from tests.objectives.losses import CONTINUOUS
+from tests.objectives.networks import (
+    ACTION_DIM,
+    DISCRETE_KINDS,
+    NUM_ACTIONS,
+    OBSERVATION_DIM,
+    make_data,
+    move_targets,
+)
 from tests.objectives.prior_references import BOX, HYBRID, INDEX
 
-NUM_ACTIONS, UNITS, CELLS = 3, 4, {"num_cells": [6], "activation": "tanh"}
+UNITS, CELLS = 4, {"num_cells": [6], "activation": "tanh"}
 ROWS, STEPS = 6, 7
 
 SPECS = {
@@ -107,9 +113,7 @@ def make_rows(
         memory: the option of its networks.
         stored: owners whose states the rows hold; critics have one each.
     """
-    data = (make_discrete_data if kind in DISCRETE_KINDS else make_data)(
-        *((kind,) if kind in DISCRETE_KINDS else ()), ROWS, STEPS, rewards=rewards
-    )
+    data = make_data(kind, ROWS, STEPS, rewards=rewards)
     done, is_init = torch.zeros(2, ROWS, STEPS, 1, dtype=torch.bool)
     terminated, valid = done.clone(), torch.ones(ROWS, STEPS, dtype=torch.bool)
     begins = is_init.clone()

@@ -17,7 +17,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.comparison import assert_same, results
-from tests.objectives.discrete_networks import make_discrete_data
+from tests.objectives.networks import make_data
 
 LOW, HIGH = [-0.3, 0.1], [0.7, 30.1]  # none of which float32 can hold
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
@@ -79,11 +79,7 @@ def test_a_cast_loss_equals_one_built_in_float64(kind, options, cast):
     loss = loss.double() if cast == "double" else loss.to(torch.float64)
     loss.load_state_dict(built.state_dict())
     torch.manual_seed(1)
-    data = make_discrete_data(kind, 6, rewards=2 if "reward_weights" in options else 1)
-    if kind == "continuous":
-        data["action"] = torch.tensor(LOW) + torch.rand(6, 2).double()
-    if kind == "hybrid":
-        data["action", "continuous"] = torch.tensor(LOW) + torch.rand(6, 2).double()
+    data = make_data(kind, 6, rewards=2 if "reward_weights" in options else 1, low=LOW, high=HIGH)
     wanted, found = values(built, data), values(loss, data)
     assert_same(found, wanted)
 

@@ -25,9 +25,9 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.modules.test_encoders import MIXED, states
-from tests.objectives.comparison import assert_close, compare_continuous, results
-from tests.objectives.networks import Weights, make_encoded_loss, make_encoder
-from tests.objectives.references import Options, losses
+from tests.objectives.comparison import assert_close, check, results
+from tests.objectives.networks import Weights, make_encoder
+from tests.objectives.references import Draw, Options, losses
 
 # ------------------------------------------------------------------ against the formulas
 
@@ -39,20 +39,18 @@ def encode(weights: Weights, obs: Tensor) -> Tensor:
 
 def encoded_losses(
     weights: Weights,
-    parameter: Tensor,
+    parameters: dict[str, Tensor],
     data: dict[str, Tensor],
-    noise: Tensor,
-    next_noise: Tensor,
-    critics: int,
+    draw: Draw,
+    next_draw: Draw,
     o: Options,
 ) -> dict[str, Tensor]:
     """The losses at features, which the critics' loss alone differentiates, and at s alone."""
     here, after = encode(weights, data["obs"]), encode(weights, data["next_obs"]).detach()
-    rest = (parameter, data | {"obs": here.detach(), "next_obs": after})
-    trained = (parameter, data | {"obs": here, "next_obs": after})
-    draws = (noise, next_noise, critics, o)
-    of_critics = losses(weights, *trained, *draws)
-    return losses(weights, *rest, *draws) | {
+    trained = data | {"obs": here, "next_obs": after}
+    rest = trained | {"obs": here.detach()}
+    of_critics = losses(weights, parameters, trained, draw, next_draw, o)
+    return losses(weights, parameters, rest, draw, next_draw, o) | {
         name: of_critics[name] for name in ("loss_qvalue", "td_error")
     }
 
@@ -71,7 +69,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_values_and_gradients_are_those_of_the_formulas(name: str) -> None:
-    compare_continuous(make_encoded_loss, encoded_losses, **OPTIONS[name])
+    check("continuous", encoded=True, reference=encoded_losses, **OPTIONS[name])
 
 
 # ------------------------------------------------------------------ against separate encoders

@@ -28,7 +28,8 @@ from rlkit_sac.modules import ObservationNormalizer, RewardNormalizer
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
 from rlkit_sac.updates import Update
 from rlkit_sac.updates import compiled as module
-from tests.objectives.losses import box_actor, make_double_batch, own_loss
+from tests.objectives.losses import box_actor, own_loss
+from tests.objectives.networks import make_data
 from tests.runs.recipe_updates import make_update
 
 MASK = [[1, 0], [0, 1], [1, 1]]
@@ -78,7 +79,7 @@ OWN: dict[str, Callable[[], LossModule]] = {
 
 def batch_for(loss: LossModule, size: int = 16) -> TensorDict:
     kinds = {ContinuousSACLoss: "continuous", DiscreteSACLoss: "boltzmann"}
-    batch = make_double_batch(kinds.get(type(loss), "hybrid"), size)
+    batch = make_data(kinds.get(type(loss), "hybrid"), size)
     return batch.set("priority_weight", torch.rand(size, dtype=torch.float64) + 0.1)
 
 

@@ -10,7 +10,8 @@ from rlkit_sac.config import (
     UpdateConfig,
 )
 from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
-from tests.objectives.losses import make_double_batch, own_loss
+from tests.objectives.losses import own_loss
+from tests.objectives.networks import make_data
 from tests.runs.recipe_updates import make_update
 
 
@@ -49,7 +50,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     for frames in (0, 150):
         apply_schedules(schedules, {}, frames, into=update)
     wanted = make_loss(ContinuousLossConfig(**numbers, fixed_alpha=fixed))
-    data, outs = make_double_batch("continuous", 6), []
+    data, outs = make_data("continuous", 6), []
     for loss in (changed, wanted):
         torch.manual_seed(1)
         out = loss(data.clone())

@@ -13,14 +13,15 @@ from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs.files import join_state, split_state
 from rlkit_sac.updates import LossStep, TargetStep, Update
-from tests.objectives.losses import make_batch, make_double_batch
+from tests.objectives.losses import make_batch
+from tests.objectives.networks import make_data
 
 LOSSES = ("loss_actor", "loss_qvalue", "loss_alpha")
 JOINT = LossStep(LOSSES, ("all",))
 
 
 def sac_batch(dtype: torch.dtype = torch.float32) -> TensorDict:
-    return (make_batch if dtype == torch.float32 else make_double_batch)("continuous", 16)
+    return (make_batch if dtype == torch.float32 else make_data)("continuous", 16)
 
 
 def networks() -> tuple[nn.Module, nn.Module]:
