@@ -21,21 +21,11 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 from torchrl.objectives import LossModule
 
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    state_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.losses import CONTINUOUS
+from tests.objectives.losses import loss_class, networks_of
 from tests.objectives.networks import (
     ACTION_DIM,
     DISCRETE_KINDS,
     NUM_ACTIONS,
-    OBSERVATION_DIM,
     make_data,
     move_targets,
 )
@@ -72,35 +62,18 @@ def memory_of(kind: str, cells: str, layers: int) -> dict:
 
 
 def make_networks(
-    kind: str, memory: dict | None, rewards: int = 1, critics: int = 2, **cells
+    kind: str, memory: dict, rewards: int = 1, critics: int = 2, **critic
 ) -> dict[str, nn.Module | list[nn.Module]]:
     """Networks of the package for a kind of loss, by the names of its arguments."""
-    shape = {**CELLS, "memory": memory, "reward_dim": rewards}
-    only, box = {**CELLS, "memory": memory}, ([-1.0] * ACTION_DIM, [1.0] * ACTION_DIM)
-
-    def critic() -> nn.Module:
-        if kind == "hybrid":
-            return hybrid_critic(OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS, **shape, **cells)
-        if kind in DISCRETE_KINDS:
-            return action_value_critic(OBSERVATION_DIM, NUM_ACTIONS, **shape, **cells)
-        return state_action_critic(OBSERVATION_DIM, ACTION_DIM, **shape, **cells)
-
-    networks = {"qvalue_network": [critic().double() for _ in range(critics)]}
-    if kind == "categorical":
-        actor = categorical_actor(OBSERVATION_DIM, NUM_ACTIONS, **only)
-        networks["actor_network"] = actor.double()
-    elif kind != "boltzmann":
-        key = CONTINUOUS if kind == "hybrid" else "action"
-        actor = tanh_gaussian_actor(OBSERVATION_DIM, *box, **only, action_key=key)
-        networks["actor_network"] = actor.double()
-    if kind == "value":
-        networks["value_network"] = state_critic(OBSERVATION_DIM, **shape).double()
-    return networks
+    options = {**CELLS, "memory": memory, "reward_dim": rewards, "critic": critic}
+    several = [networks_of(kind, **options) for _ in range(critics)]
+    networks = {name: network.double() for name, network in several[0].items()}
+    return networks | {"qvalue_network": [each["qvalue_network"].double() for each in several]}
 
 
-def loss_class(kind: str) -> type[LossModule]:
-    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ContinuousSACLoss}
-    return classes.get(kind, DiscreteSACLoss)
+def recurrent_loss(kind: str, cells: str, layers: int = 1, **options) -> LossModule:
+    networks = make_networks(kind, memory_of(kind, cells, layers))
+    return loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3, **options)
 
 
 def make_rows(

@@ -8,19 +8,19 @@ from tensordict import TensorDict
 from torch import Tensor
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
-from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, masked_values
+from tests.objectives.losses import networks_of
+from tests.objectives.masked_networks import DISCRETE, MASK, masked_values
 
 CELLS = {"num_cells": [8, 8], "activation": "tanh"}
 GREEDY, RANDOM = ExplorationType.DETERMINISTIC, ExplorationType.RANDOM
 
 
 def make_loss(action_layer: str = "first", rewards: int = 1, **options) -> HybridSACLoss:
-    actor = tanh_gaussian_actor(4, [-1.0] * 2, [1.0] * 2, **CELLS, action_key=CONTINUOUS)
-    critic = hybrid_critic(4, 2, 3, **CELLS, reward_dim=rewards, action_layer=action_layer)
+    critic = {"action_layer": action_layer}
+    networks = networks_of("hybrid", reward_dim=rewards, critic=critic, **CELLS)
     options = {"parameter_mask": MASK, "mask_critics": True, "alpha_init": 0.05} | options
-    loss = HybridSACLoss(actor, critic, **options)
+    loss = HybridSACLoss(**networks, **options)
     with torch.no_grad():  # far from the values of any other action
         for weight in loss.qvalue_network_params.parameters():
             weight.mul_(3.0)

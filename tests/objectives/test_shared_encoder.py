@@ -15,17 +15,15 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     ObservationNormalizer,
     PolicyPrior,
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
     observation_encoder,
     state_action_critic,
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 from tests.modules.test_encoders import MIXED, states
 from tests.objectives.comparison import assert_close, check, results
+from tests.objectives.losses import loss_class, networks_of
 from tests.objectives.networks import Weights, make_encoder
 from tests.objectives.references import Draw, Options, losses
 
@@ -87,17 +85,9 @@ PREVIOUS: Any = {
 
 
 def make_loss(kind: str, inputs: Any, *, memory: bool = False, **options: Any) -> LossModule:
-    own: Any = {"num_cells": [9], "memory": GRU | PREVIOUS[kind] if memory else None}
-    if kind == "continuous":
-        actor = tanh_gaussian_actor(inputs, **BOX, **own)
-        loss = ContinuousSACLoss(actor, state_action_critic(inputs, 2, **own), **options)
-    elif kind == "hybrid":
-        actor = tanh_gaussian_actor(inputs, **BOX, **own, action_key=("action", "continuous"))
-        loss = HybridSACLoss(actor, hybrid_critic(inputs, 2, 3, **own), **options)
-    else:
-        actor = categorical_actor(inputs, 3, **own) if kind == "categorical" else None
-        loss = DiscreteSACLoss(action_value_critic(inputs, 3, **own), actor, **options)
-    return loss.double()
+    own = GRU | PREVIOUS[kind] if memory else None
+    networks = networks_of(kind, inputs, num_cells=[9], memory=own)
+    return loss_class(kind)(**networks, **options).double()
 
 
 def make_rows(kind: str, *batch: int) -> TensorDict:
