@@ -54,11 +54,7 @@ def assert_same(
     atol: float = TOLERANCE,
 ) -> None:
     """The same names, and the same numbers under each."""
-    assert set(found) == set(wanted)
-    for name, value in wanted.items():
-        torch.testing.assert_close(
-            found[name], value, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
-        )
+    torch.testing.assert_close(found, wanted, rtol=rtol, atol=atol)
 
 
 def losses_of(out: TensorDictBase) -> dict[str, Tensor]:
@@ -219,7 +215,7 @@ def check(
     weights: bool = False,
     several_steps: bool = False,
     prior: str | None = None,
-    network: tuple[Callable[..., nn.Module], Callable[..., Tensor]] | None = None,
+    network: tuple[Callable[..., nn.Module], Callable[..., Tensor] | None] | None = None,
     atoms: int | None = None,
     encoded: bool = False,
     reference: Callable[..., dict[str, Tensor]] = losses,

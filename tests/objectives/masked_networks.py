@@ -26,7 +26,7 @@ CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
 MASK = [[1, 0], [0, 1], [0, 0]]
 
 Formula = Callable[[Weights, Tensor, Tensor], Tensor]
-Network = tuple[Callable[[int, int], TensorDictModuleBase], Formula]
+Network = tuple[Callable[[int, int], TensorDictModuleBase], Formula | None]
 
 
 def layers(weights: Weights, prefix: str, x: Tensor) -> Tensor:
@@ -121,11 +121,6 @@ def without_last_bias(actions: int, rewards: int) -> TensorDictModuleBase:
     return TensorDictModule(net, ["observation", CONTINUOUS], ["action_value"])
 
 
-def of_one_hidden_layer(weights: Weights, obs: Tensor, c: Tensor) -> Tensor:
-    hidden = torch.tanh(torch.cat([obs, c], -1) @ weights["w1"].T + weights["b1"])
-    return hidden @ weights["w2"].T + weights["b2"]
-
-
 NETWORKS: dict[str, Network] = {
     "perceptron": perceptron(),
     "perceptron, last layer": perceptron(action_layer="last"),
@@ -135,7 +130,7 @@ NETWORKS: dict[str, Network] = {
     "no last bias": (without_last_bias, perceptron()[1]),
     "network of one's own": (
         lambda actions, rewards: make_critic("hybrid", actions, rewards),
-        of_one_hidden_layer,
+        None,  # the formula of every small network
     ),
     "action first, behind an encoder": (gated, of_gated),
     "two readers of the action, behind an encoder": (in_one_sequence, of_sequence),

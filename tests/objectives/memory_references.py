@@ -6,9 +6,10 @@ what they remember to a loss without memory, whose networks are the heads alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -322,9 +323,10 @@ def stored_start(
 
 def episodes(data: TensorDict) -> Iterator[tuple[int, list[int], bool]]:
     """Each episode's row and valid steps in it, and whether it began before the row did."""
-    for row in range(ROWS):
+    rows, length = data.batch_size
+    for row in range(rows):
         steps: list[int] = []
-        for t in range(STEPS):
+        for t in range(length):
             is_valid = bool(data["collector", "mask"][row, t])
             if steps and (data["begins"][row, t] or not is_valid):
                 yield row, steps, steps[0] == 0
@@ -340,7 +342,7 @@ def episodes(data: TensorDict) -> Iterator[tuple[int, list[int], bool]]:
 
 
 def remember(
-    cells: list[nn.Module],
+    cells: Sequence[Callable[..., Any]],
     x: Tensor,
     next_x: Tensor,
     start: list[Tensor],
@@ -357,8 +359,9 @@ def remember(
             inputs = after[-1][0]
         return after
 
-    h = [[torch.zeros(UNITS).double()] * STEPS for _ in range(ROWS)]
-    next_h = [[torch.zeros(UNITS).double()] * STEPS for _ in range(ROWS)]
+    rows, length = data.batch_size
+    h = [[torch.zeros(UNITS).double()] * length for _ in range(rows)]
+    next_h = [[torch.zeros(UNITS).double()] * length for _ in range(rows)]
     for row, steps, began_before in episodes(data):
         states = [
             tuple(part[row : row + 1, layer] * began_before for part in start)

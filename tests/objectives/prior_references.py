@@ -23,7 +23,7 @@ from tests.objectives.networks import (
     make_loss,
     plain_weights,
 )
-from tests.objectives.references import Options, all_values, pessimistic, scalarize
+from tests.objectives.references import Options, all_values, mlp, pessimistic, scalarize
 
 PROB, NOISE = 0.7, 0.15
 NAMES = ["uniform", "same action", "policy"]
@@ -109,7 +109,7 @@ def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCas
     if kind not in DISCRETE_KINDS:
         actor = make_actor(low=low.tolist(), high=high.tolist())
         plain = {
-            short: actor.state_dict()[f"module.0.module.0.{'.'.join(path)}"]
+            f"actor.{short}": actor.state_dict()[f"module.0.module.0.{'.'.join(path)}"]
             for short, path in LAYERS.items()
         }
         return PriorCase(
@@ -120,18 +120,16 @@ def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCas
     other = {"boltzmann": "categorical", "categorical": "boltzmann", "hybrid": "hybrid"}[kind]
     source = make_loss(other, actions=actions, alpha_init=0.6)
     weights = {name: w.detach() for name, w in plain_weights(source).items()}
-    plain = {name.removeprefix("actor."): w for name, w in weights.items() if "actor" in name}
     return PriorCase(
         PolicyPrior(source.policy()),
-        lambda obs, c, before: squashed(plain, obs, c, low, high),
+        lambda obs, c, before: squashed(weights, obs, c, low, high),
         lambda obs, c, before: discrete_policy(other, weights, obs, c, actions),
     )
 
 
 def squashed(plain: Weights, obs: Tensor, c: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Log-density of each dimension of a given action, by inverting tanh."""
-    hidden = torch.tanh(obs @ plain["w1"].T + plain["b1"])
-    mu, log_sigma = (hidden @ plain["w2"].T + plain["b2"]).chunk(2, -1)
+    mu, log_sigma = mlp(plain, "actor", obs).chunk(2, -1)
     unit = (2 * c - high - low) / (high - low)
     u = 0.5 * ((1 + unit) / (1 - unit)).log()
     slope = (high - low) / 2 * (1 - unit**2)
@@ -140,8 +138,7 @@ def squashed(plain: Weights, obs: Tensor, c: Tensor, low: Tensor, high: Tensor) 
 
 def discrete_policy(kind: str, weights: Weights, obs: Tensor, c: Tensor | None, actions: int):
     if kind == "categorical":
-        hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
-        logits = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+        logits = mlp(weights, "actor", obs)
     else:
         o = Options(kind, actions, 2)
         logits = scalarize(pessimistic(all_values(weights, obs, c, o), None), None) / 0.6

@@ -72,6 +72,11 @@ class Draw:
     waiting_times: Tensor
 
 
+def mlp(weights: Weights, name: str, x: Tensor) -> Tensor:
+    hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
+    return hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
+
+
 def atoms(count: int) -> Tensor:
     return torch.tensor([-5 + 10 * j / (count - 1) for j in range(count)], dtype=torch.float64)
 
@@ -145,9 +150,7 @@ def one_pass(weights: Weights, critic: int, obs, c, o: Options, prefix: str) -> 
     if o.network is not None:
         own = {key[len(name) + 1 :]: w for key, w in weights.items() if key.startswith(f"{name}.")}
         return o.network(own, obs, c).reshape(*obs.shape[:-1], o.actions, -1)
-    x = obs if c is None else torch.cat([obs, c], -1)
-    hidden = torch.tanh(x @ weights[f"{name}.w1"].T + weights[f"{name}.b1"])
-    out = hidden @ weights[f"{name}.w2"].T + weights[f"{name}.b2"]
+    out = mlp(weights, name, obs if c is None else torch.cat([obs, c], -1))
     return out.reshape(*obs.shape[:-1], o.actions, -1)
 
 
@@ -191,9 +194,7 @@ def act(weights: Weights, obs: Tensor, draw: Draw, o: Options) -> Policy:
     if o.log_prior_d is not None:
         log_priors = [each.detach() for each in o.log_prior_d(obs, c)]
     if o.kind == "categorical":
-        hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
-        logits = hidden @ weights["actor.w2"].T + weights["actor.b2"]
-        logits = [logits[..., k] for k in range(o.actions)]
+        logits = mlp(weights, "actor", obs).unbind(-1)
     elif o.discrete is None:
         logits = log_priors
     else:
@@ -228,8 +229,7 @@ def log_density_of_each(
     weights: Weights, obs: Tensor, noise: Tensor, o: Options
 ) -> tuple[Tensor, Tensor]:
     """The action, and its log-density one dimension after the other, by change of variables."""
-    hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
-    out = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+    out = mlp(weights, "actor", obs)
     mu, log_sigma = out[..., :ACTION_DIM], out[..., ACTION_DIM:].clamp(-20, 2)
     u = mu + log_sigma.exp() * noise
     density = -0.5 * ((u - mu) / log_sigma.exp()) ** 2 - log_sigma - 0.5 * math.log(2 * math.pi)
@@ -237,11 +237,6 @@ def log_density_of_each(
     low, high = (torch.tensor(x, dtype=torch.float64) for x in (o.low, o.high))
     half = (high - low) / 2
     return (high + low) / 2 + half * torch.tanh(u), density + 2 * log_cosh - half.log()
-
-
-def state_value(weights: Weights, obs: Tensor, prefix: str = "v") -> Tensor:
-    hidden = torch.tanh(obs @ weights[f"{prefix}.w1"].T + weights[f"{prefix}.b1"])
-    return hidden @ weights[f"{prefix}.w2"].T + weights[f"{prefix}.b2"]
 
 
 def entropy_bonus(policy: Policy, o: Options) -> Tensor:
@@ -258,7 +253,7 @@ def targets(weights: Weights, data: dict, draw: Draw, o: Options) -> tuple[Tenso
         policy = act(weights, data["next_obs"], draw, o)
         bonus = entropy_bonus(policy, o)
         if o.kind == "value":
-            v = state_value(weights, data["next_obs"], "target_v")
+            v = mlp(weights, "target_v", data["next_obs"])
             return returns(v, bonus, data, o), torch.ones_like(v)
         q = pessimistic(
             all_values(weights, data["next_obs"], policy.c, o, "target_q"), o.reward_weights
@@ -380,9 +375,9 @@ def losses(
         out["loss_actor"] = sum(actor_loss(weights, obs, n, o) for obs, n in places)
     if o.kind == "value":
         for obs, _ in places:
-            v = state_value(weights, obs).detach()
+            v = mlp(weights, "v", obs).detach()
             out["loss_actor"] = out["loss_actor"] + scalarize(v, o.reward_weights)
-        error = state_value(weights, data["obs"]) - value_target(weights, data["obs"], draw, o)
+        error = mlp(weights, "v", data["obs"]) - value_target(weights, data["obs"], draw, o)
         out["loss_value"] = distance(error, o.loss_function).mean(-1)
     out["loss_alpha"] = sum(alpha_loss(parameters, act(weights, obs, n, o), o) for obs, n in places)
     return out

@@ -25,14 +25,9 @@ from tests.modules.test_encoders import MIXED, states
 from tests.objectives.comparison import assert_close, check, results
 from tests.objectives.losses import loss_class, networks_of
 from tests.objectives.networks import Weights, make_encoder
-from tests.objectives.references import Draw, Options, losses
+from tests.objectives.references import Draw, Options, losses, mlp
 
 # ------------------------------------------------------------------ against the formulas
-
-
-def encode(weights: Weights, obs: Tensor) -> Tensor:
-    hidden = torch.tanh(obs @ weights["encoder.w1"].T + weights["encoder.b1"])
-    return hidden @ weights["encoder.w2"].T + weights["encoder.b2"]
 
 
 def encoded_losses(
@@ -44,8 +39,8 @@ def encoded_losses(
     o: Options,
 ) -> dict[str, Tensor]:
     """The losses at features, which the critics' loss alone differentiates, and at s alone."""
-    here, after = encode(weights, data["obs"]), encode(weights, data["next_obs"]).detach()
-    trained = data | {"obs": here, "next_obs": after}
+    here, after = mlp(weights, "encoder", data["obs"]), mlp(weights, "encoder", data["next_obs"])
+    trained = data | {"obs": here, "next_obs": after.detach()}
     rest = trained | {"obs": here.detach()}
     of_critics = losses(weights, parameters, trained, draw, next_draw, o)
     return losses(weights, parameters, rest, draw, next_draw, o) | {

@@ -101,8 +101,7 @@ def test_a_row_without_a_valid_step_is_as_if_it_were_not_there(kind: str) -> Non
     data["collector", "mask"] = torch.tensor([[True], [False]]).expand(2, 3)
     NoisyTanhGaussian.queue = list(noise)
     found = loss(data.clone())
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dict(found), dict(wanted), rtol=1e-12, atol=1e-12)
     centers = {name for name in twin.state_dict() if name.startswith("entropy_centers")}
     assert centers
     for name in centers:

@@ -108,14 +108,11 @@ def assert_same(first: Update, second: Update, batches: list[TensorDict]) -> Non
         (wanted, after), (found, after_graph) = entries
         assert torch.equal(after, after_graph)
         assert list(scalars[0]) == list(scalars[1])
-        for name, value in scalars[0].items():
-            torch.testing.assert_close(scalars[1][name], value, rtol=1e-9, atol=1e-10)
-        assert set(found.keys(True, True)) == set(wanted.keys(True, True))
-        for key, value in wanted.items(True, True):
-            torch.testing.assert_close(found[key], value, rtol=1e-9, atol=1e-10)
-    states = [update.loss_module.state_dict() for update in (first, second)]
-    for key, value in states[0].items():
-        torch.testing.assert_close(states[1][key], value, rtol=1e-8, atol=1e-9)
+        torch.testing.assert_close(scalars[1], scalars[0], rtol=1e-9, atol=1e-10)
+        found, wanted = (dict(each.items(True, True)) for each in (found, wanted))
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)
+    states = [update.loss_module.state_dict() for update in (second, first)]
+    torch.testing.assert_close(*states, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.usefixtures("uncompiled")

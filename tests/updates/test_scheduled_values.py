@@ -56,8 +56,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
         out = loss(data.clone())
         sum(out[name] for name in ("loss_actor", "loss_qvalue", "loss_alpha")).backward()
         outs.append([*out.values(), *(p.grad for p in loss.parameters())])
-    for found, want in zip(*outs, strict=True):
-        torch.testing.assert_close(found, want, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(*outs, rtol=1e-8, atol=1e-8)
     assert set(changed.state_dict()) == set(wanted.state_dict())
 
 
