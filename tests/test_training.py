@@ -26,11 +26,9 @@ from tests.reliability.runs import train as train_by_command
 
 # As SHORT, in Python.
 QUICK = {
-    **{"collector.init_random_frames": 60, "collector.learning_starts": 60},
-    **{"replay.batch_size": 16, "replay.capacity": 250, "network.num_cells": [16, 16]},
-    **{"evaluation.interval": 110, "evaluation.episodes": 1, "logging.interval": 70},
-    **{"logging.progress": False, "checkpoint.interval": 100, "collector.total_frames": 150},
-}
+    name.removeprefix("--"): yaml.safe_load(value)
+    for name, value in zip(SHORT[::2], SHORT[1::2], strict=True)
+} | {"collector.total_frames": 150}
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,20 @@ from gymnasium.spaces import Box, Discrete, Space
 Register = Callable[..., str]
 
 
+class Still(gym.Env[Any, Any]):
+    """Observes zeros, rewards nothing, and never ends by itself."""
+
+    observation_space: Any = Box(-1.0, 1.0, (2,))
+    action_space: Any = Box(-1.0, 1.0, (1,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(self.observation_space.shape, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(self.observation_space.shape, np.float32), 0.0, False, False, {}
+
+
 class Recorder(gym.Env[Any, Any]):
     """Counts its steps, returns samples of its observation space, and never ends by itself."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -86,11 +85,7 @@ class Masked(gym.Env[Any, Any]):
         return observation, {"action_mask": given}
 
 
-@pytest.fixture(autouse=True)
-def _task() -> Iterator[None]:
-    gym.register("Masked-v0", entry_point=Masked)
-    yield
-    del gym.registry["Masked-v0"]
+gym.register("Masked-v0", entry_point=Masked)
 
 
 def masked(num_envs: int = 1, **kwargs: str) -> Any:

@@ -24,6 +24,7 @@ from rlkit_sac.envs import (
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RunError
 from rlkit_sac.modules import tanh_gaussian_actor
+from tests.envs.conftest import Recorder
 from tests.envs.track import Track
 
 # The spaces that the actions of `Track` are, and what the environment receives for them.
@@ -153,23 +154,12 @@ def test_masks_bounds_and_keys() -> None:
     assert task["observation_space"]["shape"] == [1]
 
 
-class Hidden(gym.Env[Any, Any]):
-    """Observes a part that only critics read."""
-
-    observation_space = Dict(seen=Box(-1, 1, (2,)), hidden=Box(-1, 1, (3,)))
-    action_space = Box(-1, 1, (1,))
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action: Any) -> Any:
-        return self.observation_space.sample(), 0.0, False, False, {}
-
-
 def test_critics_read_parts_of_gymnasium_that_the_policy_does_not() -> None:
-    env = make_env(Hidden, observation_keys=["seen"], critic_keys=["hidden", "seen"])
+    parts = Dict(seen=Box(-1, 1, (2,)), hidden=Box(-1, 1, (3,)))
+    spaces = {"action_space": Box(-1, 1, (1,)), "observation_space": parts}
+    env = make_env(
+        Recorder, kwargs=spaces, observation_keys=["seen"], critic_keys=["hidden", "seen"]
+    )
     policy = tanh_gaussian_actor(2, [-1.0], [1.0])
     (batch,) = make_collector(env, policy, total_frames=3, frames_per_batch=3)
     assert batch["observation"].shape == (3, 2)

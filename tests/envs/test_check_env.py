@@ -8,18 +8,12 @@ import pytest
 
 from rlkit_sac.envs import check_env
 from rlkit_sac.errors import EnvironmentFault
+from tests.envs.conftest import Still
 
 
-class Faulty(gym.Env):
-    observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
-    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
-
+class Faulty(Still):
     def __init__(self, observation, reward=0.0):
         self.observation, self.reward = observation, reward
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
 
     def step(self, action):
         return np.array(self.observation, np.float32), self.reward, False, False, {}

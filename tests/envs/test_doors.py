@@ -20,12 +20,12 @@ from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from tests.data.collect.kinds import BOTH, Kind, of_kind
+from tests.envs.conftest import Still
 
 
-class Line(gym.Env[Any, Any]):
+class Line(Still):
     """Observes the number of its steps."""
 
-    action_space = Box(-1, 1, (1,))
     observation_space = Box(-1000, 1000, (1,))
 
     def __init__(self, settings: Any = None) -> None:
@@ -34,10 +34,9 @@ class Line(gym.Env[Any, Any]):
             settings.pop("goal")
             settings["walls"].append("a wall")
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
+    def reset(self, **options: Any) -> Any:
         self.steps = 0
-        return np.zeros(1, np.float32), {}
+        return super().reset(**options)
 
     def step(self, action: Any) -> Any:
         self.steps += 1
@@ -210,7 +209,7 @@ def test_surplus_parts_of_an_observation_are_refused() -> None:
 class Late(Line):
     """Gives a mask in its steps alone."""
 
-    action_space = Discrete(2)  # type: ignore[assignment]
+    action_space = Discrete(2)
 
     def step(self, action: Any) -> Any:
         *outcome, info = super().step(action)

@@ -2,32 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, Space
+from gymnasium.spaces import Box, Space
 
 from rlkit_sac.envs.observations import RewardConversion
-
-
-class Rewarding(gym.Env[Any, Any]):
-    """Gives whatever reward it is told to."""
-
-    observation_space = Box(-1.0, 1.0, (1,))
-    action_space = Discrete(2)
-
-    def __init__(self, reward: Any, reward_space: Space[Any] | None = None) -> None:
-        self.given = reward
-        if reward_space is not None:
-            self.reward_space = reward_space
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        return np.zeros(1, np.float32), self.given, False, False, {}
-
+from tests.envs.conftest import Still
 
 PAIR = Box(-1.0, 1.0, (2,), np.float64)
 
@@ -49,7 +29,10 @@ PAIR = Box(-1.0, 1.0, (2,), np.float64)
 def test_a_reward_becomes_a_vector_of_the_declared_length(
     reward: Any, space: Space[Any] | None, wanted: list[float]
 ) -> None:
-    convert = RewardConversion(Rewarding(reward, space))
+    env = Still()
+    if space is not None:
+        env.reward_space = space
+    convert = RewardConversion(env)
     found = convert(reward)
     assert found.dtype == np.float32
     assert found.tolist() == wanted

@@ -10,24 +10,19 @@ import torch
 
 import rlkit_sac
 from rlkit_sac.envs import make_env
+from tests.recipes.running import QUICK
 
 pytestmark = pytest.mark.slow
 
-QUICK: dict[str, Any] = {
+OPTIONS = QUICK | {
     "collector.total_frames": 200,
-    "collector.learning_starts": 100,
-    "replay.batch_size": 32,
     "evaluation.interval": 100,
-    "evaluation.episodes": 1,
-    "network.num_cells": [16],
-    "logging.progress": False,
-    "compile": False,
     "env.max_episode_steps": 20,
 }
 
 
 def trains_evaluates_and_resumes(env_id: str, **options: Any) -> None:
-    run = rlkit_sac.train("sac", env=env_id, **{**QUICK, **options})
+    run = rlkit_sac.train("sac", env=env_id, **{**OPTIONS, **options})
     assert np.isfinite(run.evaluations["return_mean"]).all()
     assert run.evaluate(episodes=1).lengths[0] <= 20
     run.resume(**{"collector.total_frames": 280})

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import torch
 from tensordict import TensorDict
@@ -16,29 +18,17 @@ from tensordict.nn import TensorDictSequential
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from rlkit_sac.modules import (
-    GRUMemory,
-    LSTMMemory,
-    MemoryOptions,
-    StochasticDuelingNetwork,
-    action_value_critic,
-    categorical_actor,
-    categorical_actor_critic,
-    gaussian_actor,
-    gaussian_actor_critic,
-    state_action_critic,
-    state_critic,
-)
+from rlkit_sac.modules import GRUMemory, LSTMMemory, MemoryOptions
 from rlkit_sac.modules.memory import cells_of
 from rlkit_sac.modules.recurrent import PreviousStep
 from rlkit_sac.objectives import ACERLoss
+from tests.objectives import memory_references
 from tests.objectives.acer_networks import (
     ACTION_DIM,
     NUM_ACTIONS,
-    NUM_SAMPLES,
     OBSERVATION_DIM,
-    SIZES,
     Noise,
+    acer_networks,
     make_segments,
 )
 
@@ -75,27 +65,8 @@ def make_recurrent_acer(
     **options,
 ) -> ACERLoss:
     """A loss in float64 whose average policy differs from its policy."""
-    sampling = {} if sampler is None else {"sampler": sampler}
-    sizes, wide = {**SIZES, "memory": memory}, (OBSERVATION_DIM, ACTION_DIM)
-    if kind == "discrete":
-        both = (OBSERVATION_DIM, NUM_ACTIONS)
-        networks = {
-            "actor_network": categorical_actor(*both, **sizes),
-            "critic_network": action_value_critic(*both, **sizes),
-        }
-        trunk = categorical_actor_critic(*both, **sizes)
-    else:
-        critic = StochasticDuelingNetwork(
-            state_critic(OBSERVATION_DIM, **sizes),
-            state_action_critic(*wide, **sizes),
-            NUM_SAMPLES,
-            **sampling,
-        )
-        networks = {"actor_network": gaussian_actor(*wide, **sizes), "critic_network": critic}
-        trunk = gaussian_actor_critic(*wide, **sizes, num_samples=NUM_SAMPLES, **sampling)
-    if shared:
-        networks = {"actor_critic": trunk}
-    loss = ACERLoss(**{key: each.double() for key, each in networks.items()}, **options)
+    networks = acer_networks(kind, shared=shared, sampler=sampler, memory=memory)
+    loss = ACERLoss(**networks, **options)
     with torch.no_grad():
         for target in loss.target_actor_network_params.values(True, True):
             target.add_(spread * torch.randn_like(target))
@@ -193,54 +164,35 @@ def remember(network: nn.Module, rows: TensorDict, burn_in: int) -> Remembered:
     """What a memory gives the head, ``(h, x)``, by row, step and whether it is s'."""
     memory = next(each for each in network.modules() if isinstance(each, GRUMemory | LSTMMemory))
     join = next(each for each in network.modules() if isinstance(each, PreviousStep))
-    keys = memory.in_keys[1:-1]
-    cells = cells_of(memory)
+    keys, cells = memory.in_keys[1:-1], cells_of(memory)
+    everywhere = torch.ones(rows.shape, dtype=torch.bool)
+    valid = rows.get(("collector", "mask"), everywhere)
+    data = TensorDict(begins=rows["is_init"], next=rows["next"], batch_size=rows.batch_size)
+    data["collector", "mask"] = valid
 
-    def x(observation: Tensor, action: Tensor | None) -> Tensor:
-        parts = [observation]
-        if join.num_actions:
-            index = torch.tensor(0) if action is None else action
-            parts.append(one_hot(index, join.num_actions) * float(action is not None))
-        elif cells.input_size > OBSERVATION_DIM:
-            parts.append(torch.zeros(ACTION_DIM) if action is None else action)
-        return torch.cat([part.double() for part in parts])
+    def inputs(observation: Tensor, action: Tensor, begins: Tensor) -> Tensor:
+        if not action.is_floating_point():  # padding holds any index
+            action = one_hot(torch.where(valid, action, 0), join.num_actions).double()
+        before = [action.masked_fill(begins, 0.0)] if cells.input_size > OBSERVATION_DIM else []
+        return torch.cat([observation, *before], -1)
 
-    def step(inputs: Tensor, state: list[list[Tensor]]) -> list[list[Tensor]]:
-        after = []
-        for layer, now in enumerate(state):
-            kind = nn.GRUCell if len(now) == 1 else nn.LSTMCell
-            cell = kind(len(inputs), HIDDEN).double()
-            weights = {
-                name: getattr(cells, f"{name}_l{layer}") for name, _ in cell.named_parameters()
-            }
-            argument = now[0] if len(now) == 1 else tuple(now)
-            out = torch.func.functional_call(cell, weights, (inputs, argument))
-            after.append([out] if len(now) == 1 else list(out))
-            inputs = after[-1][0]
-        return after
+    def cell(layer: int) -> Callable[[Tensor, Any], Any]:
+        kind = nn.GRUCell if len(keys) == 1 else nn.LSTMCell
+        plain = kind(cells.input_size, HIDDEN).double()
+        names = [name for name, _ in plain.named_parameters()]
+        weights = {name: getattr(cells, f"{name}_l{layer}") for name in names}
+        return lambda x, state: torch.func.functional_call(plain, weights, (x, state))
 
-    zero = [[torch.zeros(HIDDEN).double() for _ in keys] for _ in range(cells.num_layers)]
-    mask = rows.get(("collector", "mask"), torch.ones(rows.shape, dtype=torch.bool))
-    found: Remembered = {}
-    for row in range(len(rows)):
-        state = zero
-        if keys[0] in rows:
-            state = [[rows[key][row, 0, layer] for key in keys] for layer in range(len(zero))]
-        for t in range(rows.shape[1]):
-            if not mask[row, t]:
-                break
-            here = rows[row, t]
-            if t and rows["next", "done"][row, t - 1]:
-                state = zero
-            begins = bool(here["is_init"])
-            inputs = x(here["observation"], None if begins else here["prev_action"])
-            with torch.set_grad_enabled(t >= burn_in):
-                state = step(inputs, state)
-            found[row, t, 0] = torch.cat([state[-1][0], inputs])
-            with torch.no_grad():
-                inputs = x(here["next", "observation"], here["action"])
-                found[row, t, 1] = torch.cat([step(inputs, state)[-1][0], inputs])
-    return found
+    x = inputs(rows["observation"], rows["prev_action"], rows["is_init"])
+    never = torch.zeros_like(rows["is_init"])
+    next_x = inputs(rows["next", "observation"], rows["action"], never)
+    zero = torch.zeros(len(rows), cells.num_layers, HIDDEN).double()
+    start = [rows[key][:, 0] if key in rows else zero for key in keys]
+    walk = map(cell, range(cells.num_layers))
+    h, next_h = memory_references.remember(list(walk), x, next_x, start, data, burn_in)
+    both = torch.cat([h, x], -1), torch.cat([next_h, next_x], -1).detach()
+    places = product(*map(range, rows.shape), (0, 1))
+    return {(row, t, following): both[following][row, t] for row, t, following in places}
 
 
 def copied(loss: ACERLoss, name: str) -> nn.Module:

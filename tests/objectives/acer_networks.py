@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from tensordict import TensorDict
@@ -14,7 +15,9 @@ from rlkit_sac.modules import (
     StochasticDuelingNetwork,
     action_value_critic,
     categorical_actor,
+    categorical_actor_critic,
     gaussian_actor,
+    gaussian_actor_critic,
     state_action_critic,
     state_critic,
 )
@@ -68,21 +71,37 @@ class Networks:
         return [*self.critic.parameters(), *second]
 
 
+def acer_networks(
+    kind: str, *, shared: bool = False, sampler: Noise | None = None, **options: Any
+) -> dict[str, nn.Module]:
+    """Networks in float64 by the names of a loss's arguments; a shared trunk is one of them."""
+    sampling = {} if sampler is None else {"sampler": sampler}
+    sizes = SIZES | options
+    if kind == "discrete":
+        both = (OBSERVATION_DIM, NUM_ACTIONS)
+        if shared:
+            return {"actor_critic": categorical_actor_critic(*both, **sizes).double()}
+        actor, critic = categorical_actor(*both, **sizes), action_value_critic(*both, **sizes)
+        return {"actor_network": actor.double(), "critic_network": critic.double()}
+    both = (OBSERVATION_DIM, ACTION_DIM)
+    if shared:
+        trunk = gaussian_actor_critic(*both, **sizes, num_samples=NUM_SAMPLES, **sampling)
+        return {"actor_critic": trunk.double()}
+    actor, value = gaussian_actor(*both, **sizes), state_critic(OBSERVATION_DIM, **sizes)
+    advantage = state_action_critic(*both, **sizes)
+    critic = StochasticDuelingNetwork(value, advantage, NUM_SAMPLES, **sampling)
+    return {"actor_network": actor.double(), "critic_network": critic.double()}
+
+
 def make_acer(
     kind: str, *, sampler: Noise | None = None, spread: float = 0.5, **options
 ) -> tuple[ACERLoss, Networks]:
     """A loss in float64 whose average policy differs from its policy, and its networks."""
+    actor, critic = acer_networks(kind, sampler=sampler).values()
     if kind == "discrete":
-        actor = categorical_actor(OBSERVATION_DIM, NUM_ACTIONS, **SIZES).double()
-        critic = action_value_critic(OBSERVATION_DIM, NUM_ACTIONS, **SIZES).double()
         plain = [critic.module]
     else:
-        actor = gaussian_actor(OBSERVATION_DIM, ACTION_DIM, **SIZES).double()
-        value = state_critic(OBSERVATION_DIM, **SIZES).double()
-        advantage = state_action_critic(OBSERVATION_DIM, ACTION_DIM, **SIZES).double()
-        sampling = {} if sampler is None else {"sampler": sampler}
-        critic = StochasticDuelingNetwork(value, advantage, NUM_SAMPLES, **sampling)
-        plain = [value.module, advantage.module]
+        plain = [critic.value_network.module, critic.advantage_network.module]
     policy = actor.module[0].module
     with torch.no_grad():
         for parameter in actor.parameters():

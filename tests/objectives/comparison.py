@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,17 +12,24 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor, nn
 from torchrl.objectives import LossModule, ValueEstimators
 
+from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.networks import (
     ACTION_DIM,
+    DISCRETE_KINDS,
+    NUM_ACTIONS,
     NoisyTanhGaussian,
     Weights,
     live_gradients,
+    make_critic,
     make_data,
+    make_loss,
+    over_atoms,
     plain_data,
     plain_weights,
+    waiting_times,
 )
 from tests.objectives.prior_references import Before, add_before, make_prior, steps_before
-from tests.objectives.references import Options, act
+from tests.objectives.references import Draw, Options, act, losses
 
 TOLERANCE = 1e-10  # relative and absolute; the bar for the package is 1e-8
 
@@ -46,11 +54,7 @@ def assert_same(
     atol: float = TOLERANCE,
 ) -> None:
     """The same names, and the same numbers under each."""
-    assert set(found) == set(wanted)
-    for name, value in wanted.items():
-        torch.testing.assert_close(
-            found[name], value, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
-        )
+    torch.testing.assert_close(found, wanted, rtol=rtol, atol=atol)
 
 
 def losses_of(out: TensorDictBase) -> dict[str, Tensor]:
@@ -165,96 +169,156 @@ def compare(
                 assert live.grad is None
 
 
-def picked(kind: type, options: dict[str, Any]) -> dict[str, Any]:
-    """The options that a reference takes as they are."""
-    names = set(kind.__dataclass_fields__) - {"target_entropy"}
-    return {name: value for name, value in options.items() if name in names}
+def factors_of(kind: str) -> list[str]:
+    return ["discrete", "continuous"] if kind == "hybrid" else [""]
 
 
-def compare_continuous(
-    make: Callable[..., LossModule],
-    reference: Callable[..., dict[str, Tensor]],
+def of_factor(name: str, factor: str) -> str:
+    return f"{name}_{factor}" if factor else name
+
+
+def reference_options(loss: LossModule, kind: str, options: dict[str, Any], **facts) -> Options:
+    names = set(Options.__dataclass_fields__) - {"target_entropy"}
+    out = Options(kind, **facts, **{name: options[name] for name in names & options.keys()})
+    modes = options.get("alpha_parametrization", "log")
+    for place, factor in enumerate(factors_of(kind)):
+        out.alpha[factor] = float(loss.alpha(factor))
+        out.mode[factor] = modes if isinstance(modes, str) else modes[place]
+        out.target_entropy[factor] = None
+        if isinstance(getattr(loss, of_factor("log_alpha", factor)), nn.Parameter):
+            target = getattr(loss, of_factor("target_entropy", factor))
+            if target is None:  # the number of actions was not declared
+                target = named_target(options, out.actions)
+                if "prior_network" in options:
+                    target = -0.5 * math.log(out.actions)
+            out.target_entropy[factor] = target
+    return out
+
+
+def named_target(options: dict[str, Any], actions: int) -> float:
+    if "scaled_log_k" in str(options.get("target_entropy")):
+        return 0.98 * math.log(actions)
+    p = options.get("min_prob", 0.1)
+    rest = p * (math.log(actions - 1) - math.log(p)) if actions > 1 else 0.0
+    return rest - (1 - p) * math.log(1 - p) if actions > 1 else 0.0
+
+
+def check(
+    kind: str,
     *,
     batch: tuple[int, ...] = (7,),
     rewards: int = 1,
     critics: int = 2,
+    actions: int = NUM_ACTIONS,
     lmbda: float = 0.0,
     mask: bool = False,
     weights: bool = False,
     several_steps: bool = False,
     prior: str | None = None,
-    next_draw: bool = True,
+    network: tuple[Callable[..., nn.Module], Callable[..., Tensor] | None] | None = None,
+    atoms: int | None = None,
+    encoded: bool = False,
+    reference: Callable[..., dict[str, Tensor]] = losses,
     seed: int = 0,
+    tolerance: float = TOLERANCE,
     **options,
 ) -> None:
-    """A loss over continuous actions with ``options`` against its reference.
+    """The loss with ``options`` against the reference.
 
     Args:
-        make: makes the loss.
-        reference: its losses and priority.
-        next_draw: whether the loss draws an action at the next states.
+        network: what makes a critic of numbers of actions and rewards, and its formula.
+        atoms: of critics over atoms.
+        encoded: whether the networks share an encoder.
+        reference: losses and priority of each step.
     """
     torch.manual_seed(seed)
-    bounds = {
-        key: options.get(key, [level] * ACTION_DIM) for key, level in (("low", -1.0), ("high", 1.0))
-    }
-    case = None if prior is None else make_prior(prior, "continuous", **bounds)
+    actions = actions if kind in DISCRETE_KINDS else 1
+    bounds = {key: options[key] for key in ("low", "high") if key in options}
+    case = None if prior is None else make_prior(prior, kind, actions=actions, **bounds)
     if case is not None:
         options["prior_network"] = case.module
-    loss = make(rewards, critics, **options)
+    critic = None if network is None else network[0](actions, rewards).double()
+    if atoms is not None:
+        critic = over_atoms(make_critic(kind, actions, atoms))
+    sizes = {"actions": actions, "rewards": rewards, "critics": critics}
+    loss = make_loss(kind, **sizes, critic=critic, encoded=encoded, **options)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
-    tensors = {key: torch.tensor(bound) for key, bound in bounds.items()}
     both = make_batch(
-        make_data(*batch, rewards=rewards, **tensors),
+        make_data(kind, *batch, actions=actions, rewards=rewards, **bounds),
         mask=mask,
         weights=weights,
         several_steps=several_steps,
         prior=case is not None,
     )
-    noise, next_noise = torch.randn(2, *batch, ACTION_DIM).double()
-
-    o = Options(
-        lmbda=lmbda,
-        alpha=float(loss.alpha()),
-        target_entropy=0.0 if options.get("fixed_alpha") else loss.target_entropy,
-        **picked(Options, options),
-    )
+    facts = {"actions": actions, "critics": critics, "lmbda": lmbda, "atoms": atoms}
+    o = reference_options(loss, kind, options, **facts)
     if case is not None:
-        o.log_prior = lambda obs, action: case.continuous(obs, action, both.before(obs)).sum(-1)
+        o.log_prior_c = lambda obs, c: case.continuous(obs, c, both.before(obs))
+    if case is not None and o.discrete is not None:
+        o.log_prior_d = lambda obs, c: case.discrete(obs, c, both.before(obs))
+    if network is not None:
+        o.network = network[1]
+    if "target_subset" in options:
+        loss.critic_order = torch.randperm(critics)
+        o.target_members = loss.critic_order[: options["target_subset"]].tolist()
     plain = plain_weights(loss)
-    parameter = loss.log_alpha.detach().clone().requires_grad_()
-    wanted = reference(plain, parameter, both.inputs, noise, next_noise, critics, o)
+    by_factor = temperatures(loss, kind)
+    draw, next_draw = make_draw(*batch, actions=actions), make_draw(*batch, actions=actions)
+    wanted = reference(plain, by_factor, both.inputs, draw, next_draw, o)
+    draws = [next_draw, draw]
+    if kind == "value" and not lmbda and o.policy_loss_steps == "first":
+        draws = [draw]  # nothing is drawn at s'
 
-    def call() -> TensorDictBase:
-        NoisyTanhGaussian.queue = [next_noise, noise] if next_draw else [noise]
-        out = loss(both.data)
-        assert not NoisyTanhGaussian.queue
-        return out
+    def run():
+        return call(loss, both.data, draws, options)
 
-    compare(loss, both, wanted, plain, {"log_alpha": parameter}, call)
+    parameters = {of_factor("log_alpha", factor): leaf for factor, leaf in by_factor.items()}
+    compare(loss, both, wanted, plain, parameters, run, tolerance)
 
 
-def compare_running_mean(
-    make: Callable[..., LossModule], reference: Callable[..., dict[str, Tensor]]
-) -> None:
+def temperatures(loss: LossModule, kind: str) -> dict[str, Tensor]:
+    """The reference's parameters, by factor."""
+    live = {factor: getattr(loss, of_factor("log_alpha", factor)) for factor in factors_of(kind)}
+    return {factor: each.detach().clone().requires_grad_() for factor, each in live.items()}
+
+
+def make_draw(*batch: int, actions: int = NUM_ACTIONS) -> Draw:
+    waiting = torch.empty(*batch, actions).double().exponential_()
+    return Draw(torch.randn(*batch, ACTION_DIM).double(), waiting)
+
+
+def call(loss: LossModule, data: TensorDict, draws: list[Draw], options: dict[str, Any]):
+    """The loss, with the noise of its draws put in: the draw at s' comes first."""
+    is_boxed, sampled = not isinstance(loss, DiscreteSACLoss), options.get("discrete_entropy")
+    NoisyTanhGaussian.queue = [each.noise for each in draws if is_boxed]
+    queue = [each.waiting_times for each in draws if sampled == "sampled"]
+    with waiting_times(queue):
+        out = loss(data)
+    assert not NoisyTanhGaussian.queue
+    assert not queue
+    return out
+
+
+def check_running_mean(kind: str, **options) -> None:
     """Entropy rewards centered by the mean of both states' log-probabilities, in three calls."""
     torch.manual_seed(0)
-    loss = make(normalize_entropy_reward=True, alpha_init=0.3)
-    plain, mean = plain_weights(loss), 0.0
+    loss = make_loss(kind, normalize_entropy_reward=True, alpha_init=0.3, **options)
+    actions = NUM_ACTIONS if kind in DISCRETE_KINDS else 1
+    plain, o = plain_weights(loss), reference_options(loss, kind, options, actions=actions)
+    parameters = temperatures(loss, kind)
+    means = dict.fromkeys(o.alpha, 0.0)
     for count in range(1, 4):
-        data = make_data(6)
-        noise, next_noise = torch.randn(2, 6, ACTION_DIM).double()
-        o = Options(alpha=0.3, target_entropy=loss.target_entropy)
-        both = [
-            act(plain, data["observation"], noise, o)[1],
-            act(plain, data["next", "observation"], next_noise, o)[1],
-        ]
-        mean += 8 / (7 + count) * (torch.cat(both).mean().item() - mean)
-        o.log_prob_mean = mean
-        wanted = reference(plain, loss.log_alpha, plain_data(data), noise, next_noise, 2, o)
-        NoisyTanhGaussian.queue = [next_noise, noise]
-        out = loss(data)
+        data = make_data(kind, 6)
+        draw, next_draw = make_draw(6), make_draw(6)
+        here = act(plain, data["observation"], draw, o)
+        there = act(plain, data["next", "observation"], next_draw, o)
+        for factor in means:
+            both = torch.cat([here.log_pi[factor], there.log_pi[factor]]).mean().item()
+            means[factor] += 8 / (7 + count) * (both - means[factor])
+        o.log_prob_mean = dict(means)
+        wanted = losses(plain, parameters, plain_data(data), draw, next_draw, o)
+        out = call(loss, data, [next_draw, draw], options)
         assert_close(data["td_error"], wanted.pop("td_error"))
         for name, each in wanted.items():
             assert_close(out[name], each.mean())

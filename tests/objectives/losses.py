@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import nn
 from torchrl.data import Bounded
 from torchrl.modules import MLP, NormalParamExtractor, ProbabilisticActor, TanhNormal, ValueOperator
@@ -19,10 +22,8 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.discrete_networks import make_discrete_data
-from tests.objectives.networks import make_data
+from tests.objectives.networks import DISCRETE_KINDS, NUM_ACTIONS, make_data
 
-DISCRETE_KINDS = ["boltzmann", "categorical", "hybrid"]
 KINDS = ["continuous", *DISCRETE_KINDS, "value"]
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
@@ -33,20 +34,49 @@ def box_actor(**options) -> ProbabilisticActor:
     return tanh_gaussian_actor(4, [-1.0] * 2, [1.0] * 2, **CELLS, **options)
 
 
+def networks_of(
+    kind: str,
+    inputs: Any = 4,
+    *,
+    low: Sequence[float] = (-1.0, -1.0),
+    high: Sequence[float] = (1.0, 1.0),
+    reward_dim: int = 1,
+    critic: dict[str, Any] | None = None,
+    **cells: Any,
+) -> dict[str, TensorDictModuleBase]:
+    """Networks of the package for a kind of loss, by the names of its arguments.
+
+    Discrete actions are three and continuous dimensions as many as bounds; ``critic`` has options
+    of the critics alone.
+    """
+    shape, networks, dim = cells | {"reward_dim": reward_dim}, {}, len(low)
+    if kind in ("continuous", "value", "hybrid"):
+        key = CONTINUOUS if kind == "hybrid" else "action"
+        actor = tanh_gaussian_actor(inputs, low, high, **cells, action_key=key)
+        networks["actor_network"] = actor
+    elif kind == "categorical":
+        networks["actor_network"] = categorical_actor(inputs, NUM_ACTIONS, **cells)
+    of_critic = shape | (critic or {})
+    if kind == "hybrid":
+        networks["qvalue_network"] = hybrid_critic(inputs, dim, NUM_ACTIONS, **of_critic)
+    elif kind in DISCRETE_KINDS:
+        networks["qvalue_network"] = action_value_critic(inputs, NUM_ACTIONS, **of_critic)
+    else:
+        networks["qvalue_network"] = state_action_critic(inputs, dim, **of_critic)
+    if kind == "value":
+        networks["value_network"] = state_critic(inputs, **shape)
+    return networks
+
+
+def loss_class(kind: str) -> type[LossModule]:
+    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ContinuousSACLoss}
+    return classes.get(kind, DiscreteSACLoss)
+
+
 def own_loss(kind: str, reward_dim: int = 1, critic: dict | None = None, **options) -> LossModule:
     """A loss of a kind, whose discrete actions are three and continuous dimensions two."""
-    sizes = CELLS | {"reward_dim": reward_dim} | (critic or {})
-    if kind == "continuous":
-        return ContinuousSACLoss(box_actor(), state_action_critic(4, 2, **sizes), **options)
-    if kind == "value":
-        critic = state_action_critic(4, 2, **sizes)
-        value = state_critic(4, **CELLS, reward_dim=reward_dim)
-        return ContinuousSACLoss(box_actor(), critic, value, **options)
-    if kind == "hybrid":
-        actor = box_actor(action_key=CONTINUOUS)
-        return HybridSACLoss(actor, hybrid_critic(4, 2, 3, **sizes), **options)
-    actor = categorical_actor(4, 3, **CELLS) if kind == "categorical" else None
-    return DiscreteSACLoss(action_value_critic(4, 3, **sizes), actor, **options)
+    networks = networks_of(kind, reward_dim=reward_dim, critic=critic, **CELLS)
+    return loss_class(kind)(**networks, **options)
 
 
 def single(data: TensorDict) -> TensorDict:
@@ -55,11 +85,7 @@ def single(data: TensorDict) -> TensorDict:
 
 
 def make_batch(kind: str, *shape: int) -> TensorDict:
-    return single(make_double_batch(kind, *shape))
-
-
-def make_double_batch(kind: str, *shape: int) -> TensorDict:
-    return make_discrete_data(kind, *shape) if kind in DISCRETE_KINDS else make_data(*shape)
+    return single(make_data(kind, *shape))
 
 
 class Joined(nn.Module):

@@ -11,8 +11,14 @@ from torch import Tensor, nn
 from torchrl.modules import MLP
 
 from rlkit_sac.modules import hybrid_critic
-from tests.objectives.discrete_networks import ActionValues
-from tests.objectives.networks import ACTION_DIM, HIDDEN, OBSERVATION_DIM, Weights
+from tests.objectives.networks import (
+    ACTION_DIM,
+    HIDDEN,
+    OBSERVATION_DIM,
+    Weights,
+    action_values,
+    make_critic,
+)
 
 CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
 
@@ -20,7 +26,7 @@ CONTINUOUS, DISCRETE = ("action", "continuous"), ("action", "discrete")
 MASK = [[1, 0], [0, 1], [0, 0]]
 
 Formula = Callable[[Weights, Tensor, Tensor], Tensor]
-Network = tuple[Callable[[int, int], TensorDictModuleBase], Formula]
+Network = tuple[Callable[[int, int], TensorDictModuleBase], Formula | None]
 
 
 def layers(weights: Weights, prefix: str, x: Tensor) -> Tensor:
@@ -55,7 +61,7 @@ class Gated(nn.Module):
     def __init__(self, features: int, actions: int, rewards: int) -> None:
         super().__init__()
         self.gate = nn.Linear(ACTION_DIM, features)
-        self.values = ActionValues(features, actions, rewards)
+        self.values = action_values(features, actions, rewards)
 
     def forward(self, action: Tensor, features: Tensor) -> Tensor:
         return self.values(features * self.gate(action).exp())
@@ -82,7 +88,7 @@ def in_one_sequence(actions: int, rewards: int) -> TensorDictModuleBase:
         TensorDictSequential(
             TensorDictModule(Sine(HIDDEN + ACTION_DIM, 3), ["features", CONTINUOUS], ["mixed"]),
             TensorDictModule(
-                ActionValues(HIDDEN + 3 + ACTION_DIM, actions, rewards),
+                action_values(HIDDEN + 3 + ACTION_DIM, actions, rewards),
                 ["mixed", CONTINUOUS, "features"],
                 ["action_value"],
             ),
@@ -115,11 +121,6 @@ def without_last_bias(actions: int, rewards: int) -> TensorDictModuleBase:
     return TensorDictModule(net, ["observation", CONTINUOUS], ["action_value"])
 
 
-def of_one_hidden_layer(weights: Weights, obs: Tensor, c: Tensor) -> Tensor:
-    hidden = torch.tanh(torch.cat([obs, c], -1) @ weights["w1"].T + weights["b1"])
-    return hidden @ weights["w2"].T + weights["b2"]
-
-
 NETWORKS: dict[str, Network] = {
     "perceptron": perceptron(),
     "perceptron, last layer": perceptron(action_layer="last"),
@@ -128,12 +129,8 @@ NETWORKS: dict[str, Network] = {
     "no hidden layer": perceptron(num_cells=[]),
     "no last bias": (without_last_bias, perceptron()[1]),
     "network of one's own": (
-        lambda actions, rewards: TensorDictModule(
-            ActionValues(OBSERVATION_DIM + ACTION_DIM, actions, rewards),
-            ["observation", CONTINUOUS],
-            ["action_value"],
-        ),
-        of_one_hidden_layer,
+        lambda actions, rewards: make_critic("hybrid", actions, rewards),
+        None,  # the formula of every small network
     ),
     "action first, behind an encoder": (gated, of_gated),
     "two readers of the action, behind an encoder": (in_one_sequence, of_sequence),

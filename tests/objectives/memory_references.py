@@ -6,9 +6,10 @@ what they remember to a loss without memory, whose networks are the heads alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from tensordict import TensorDict, TensorDictBase
@@ -21,21 +22,17 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 from torchrl.objectives import LossModule
 
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    state_critic,
-    tanh_gaussian_actor,
+from tests.objectives.losses import loss_class, networks_of
+from tests.objectives.networks import (
+    ACTION_DIM,
+    DISCRETE_KINDS,
+    NUM_ACTIONS,
+    make_data,
+    move_targets,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
-from tests.objectives.discrete_networks import make_discrete_data
-from tests.objectives.losses import CONTINUOUS, DISCRETE_KINDS
-from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, make_data, move_targets
 from tests.objectives.prior_references import BOX, HYBRID, INDEX
 
-NUM_ACTIONS, UNITS, CELLS = 3, 4, {"num_cells": [6], "activation": "tanh"}
+UNITS, CELLS = 4, {"num_cells": [6], "activation": "tanh"}
 ROWS, STEPS = 6, 7
 
 SPECS = {
@@ -66,35 +63,18 @@ def memory_of(kind: str, cells: str, layers: int) -> dict:
 
 
 def make_networks(
-    kind: str, memory: dict | None, rewards: int = 1, critics: int = 2, **cells
+    kind: str, memory: dict, rewards: int = 1, critics: int = 2, **critic
 ) -> dict[str, nn.Module | list[nn.Module]]:
     """Networks of the package for a kind of loss, by the names of its arguments."""
-    shape = {**CELLS, "memory": memory, "reward_dim": rewards}
-    only, box = {**CELLS, "memory": memory}, ([-1.0] * ACTION_DIM, [1.0] * ACTION_DIM)
-
-    def critic() -> nn.Module:
-        if kind == "hybrid":
-            return hybrid_critic(OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS, **shape, **cells)
-        if kind in DISCRETE_KINDS:
-            return action_value_critic(OBSERVATION_DIM, NUM_ACTIONS, **shape, **cells)
-        return state_action_critic(OBSERVATION_DIM, ACTION_DIM, **shape, **cells)
-
-    networks = {"qvalue_network": [critic().double() for _ in range(critics)]}
-    if kind == "categorical":
-        actor = categorical_actor(OBSERVATION_DIM, NUM_ACTIONS, **only)
-        networks["actor_network"] = actor.double()
-    elif kind != "boltzmann":
-        key = CONTINUOUS if kind == "hybrid" else "action"
-        actor = tanh_gaussian_actor(OBSERVATION_DIM, *box, **only, action_key=key)
-        networks["actor_network"] = actor.double()
-    if kind == "value":
-        networks["value_network"] = state_critic(OBSERVATION_DIM, **shape).double()
-    return networks
+    options = {**CELLS, "memory": memory, "reward_dim": rewards, "critic": critic}
+    several = [networks_of(kind, **options) for _ in range(critics)]
+    networks = {name: network.double() for name, network in several[0].items()}
+    return networks | {"qvalue_network": [each["qvalue_network"].double() for each in several]}
 
 
-def loss_class(kind: str) -> type[LossModule]:
-    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ContinuousSACLoss}
-    return classes.get(kind, DiscreteSACLoss)
+def recurrent_loss(kind: str, cells: str, layers: int = 1, **options) -> LossModule:
+    networks = make_networks(kind, memory_of(kind, cells, layers))
+    return loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3, **options)
 
 
 def make_rows(
@@ -107,9 +87,7 @@ def make_rows(
         memory: the option of its networks.
         stored: owners whose states the rows hold; critics have one each.
     """
-    data = (make_discrete_data if kind in DISCRETE_KINDS else make_data)(
-        *((kind,) if kind in DISCRETE_KINDS else ()), ROWS, STEPS, rewards=rewards
-    )
+    data = make_data(kind, ROWS, STEPS, rewards=rewards)
     done, is_init = torch.zeros(2, ROWS, STEPS, 1, dtype=torch.bool)
     terminated, valid = done.clone(), torch.ones(ROWS, STEPS, dtype=torch.bool)
     begins = is_init.clone()
@@ -345,9 +323,10 @@ def stored_start(
 
 def episodes(data: TensorDict) -> Iterator[tuple[int, list[int], bool]]:
     """Each episode's row and valid steps in it, and whether it began before the row did."""
-    for row in range(ROWS):
+    rows, length = data.batch_size
+    for row in range(rows):
         steps: list[int] = []
-        for t in range(STEPS):
+        for t in range(length):
             is_valid = bool(data["collector", "mask"][row, t])
             if steps and (data["begins"][row, t] or not is_valid):
                 yield row, steps, steps[0] == 0
@@ -363,7 +342,7 @@ def episodes(data: TensorDict) -> Iterator[tuple[int, list[int], bool]]:
 
 
 def remember(
-    cells: list[nn.Module],
+    cells: Sequence[Callable[..., Any]],
     x: Tensor,
     next_x: Tensor,
     start: list[Tensor],
@@ -380,8 +359,9 @@ def remember(
             inputs = after[-1][0]
         return after
 
-    h = [[torch.zeros(UNITS).double()] * STEPS for _ in range(ROWS)]
-    next_h = [[torch.zeros(UNITS).double()] * STEPS for _ in range(ROWS)]
+    rows, length = data.batch_size
+    h = [[torch.zeros(UNITS).double()] * length for _ in range(rows)]
+    next_h = [[torch.zeros(UNITS).double()] * length for _ in range(rows)]
     for row, steps, began_before in episodes(data):
         states = [
             tuple(part[row : row + 1, layer] * began_before for part in start)

@@ -1,20 +1,30 @@
-"""Small explicit networks for the loss, and the same numbers as plain tensors."""
+"""Small explicit networks for the losses, and the same numbers as plain tensors.
 
+A kind of loss is "continuous", "value" (with a value network), "boltzmann", "categorical" or
+"hybrid".
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest import mock
 
 import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModule, TensorDictParams, TensorDictSequential
 from torch import Tensor, nn
+from torch.distributions import Categorical
 from torchrl.data import Bounded
+from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import ProbabilisticActor
 from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
 from rlkit_sac.modules.critics import ValueOfLogits
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 
-OBSERVATION_DIM, ACTION_DIM, HIDDEN = 4, 2, 5
+OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS, HIDDEN = 4, 2, 3, 5
+DISCRETE_KINDS = ["boltzmann", "categorical", "hybrid"]
 
 Weights = dict[str, Tensor]
 
@@ -43,33 +53,67 @@ def mlp(inputs: int, outputs: int) -> nn.Sequential:
     return net.double()
 
 
-class StateAction(nn.Module):
-    def __init__(self, outputs: int) -> None:
-        super().__init__()
-        self.net = mlp(OBSERVATION_DIM + ACTION_DIM, outputs)
+class Values(nn.Module):
+    """Values of a shape, of all inputs side by side."""
 
-    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
-        return self.net(torch.cat([observation, action], -1))
+    def __init__(self, inputs: int, *shape: int) -> None:
+        super().__init__()
+        self.net, self.shape = mlp(inputs, math.prod(shape)), shape
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.net(torch.cat(inputs, -1)).unflatten(-1, self.shape)
+
+
+def action_values(inputs: int, actions: int, rewards: int) -> Values:
+    return Values(inputs, actions) if rewards == 1 else Values(inputs, actions, rewards)
+
+
+@contextmanager
+def waiting_times(queue: list[Tensor]) -> Iterator[None]:
+    """Put in the exponential variables that choose sampled actions: one tensor for each draw."""
+    with mock.patch.object(Tensor, "exponential_", lambda self: self.copy_(queue.pop(0))):
+        yield
 
 
 def make_actor(
-    low=(-1.0,) * ACTION_DIM, high=(1.0,) * ACTION_DIM, reads="observation"
+    kind: str = "continuous",
+    actions: int = NUM_ACTIONS,
+    *,
+    low=(-1.0,) * ACTION_DIM,
+    high=(1.0,) * ACTION_DIM,
+    reads="observation",
 ) -> ProbabilisticActor:
+    if kind == "categorical":
+        net = nn.Sequential(mlp(OBSERVATION_DIM, actions))
+        return ProbabilisticActor(
+            TensorDictModule(net, [reads], ["logits"]),
+            in_keys=["logits"],
+            spec=CategoricalSpec(actions),
+            distribution_class=Categorical,
+        )
     low, high = (torch.tensor(bound, dtype=torch.float64) for bound in (low, high))
     net = nn.Sequential(mlp(OBSERVATION_DIM, 2 * ACTION_DIM), GaussianHead())
     return ProbabilisticActor(
         TensorDictModule(net, in_keys=[reads], out_keys=["loc", "scale"]),
         in_keys=["loc", "scale"],
+        out_keys=[("action", "continuous") if kind == "hybrid" else "action"],
         spec=Bounded(low, high, low.shape, dtype=torch.float64),
         distribution_class=NoisyTanhGaussian,
         distribution_kwargs={"low": low, "high": high},
     )
 
 
-def make_critic(rewards: int = 1, reads="observation") -> TensorDictModule:
-    return TensorDictModule(
-        StateAction(rewards), in_keys=[reads, "action"], out_keys=["state_action_value"]
-    )
+def make_critic(
+    kind: str, actions: int = NUM_ACTIONS, rewards: int = 1, reads="observation"
+) -> TensorDictModule:
+    both = OBSERVATION_DIM + ACTION_DIM
+    if kind == "hybrid":
+        values, keys = action_values(both, actions, rewards), [reads, ("action", "continuous")]
+    elif kind in DISCRETE_KINDS:
+        values, keys = action_values(OBSERVATION_DIM, actions, rewards), [reads]
+    else:
+        return TensorDictModule(Values(both, rewards), [reads, "action"], ["state_action_value"])
+    return TensorDictModule(values, keys, ["action_value"])
 
 
 def make_encoder() -> TensorDictModule:
@@ -94,38 +138,36 @@ def move_targets(params: TensorDictParams) -> None:
             target.add_(0.1 * torch.randn_like(target))
 
 
-def make_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
-    """A loss whose target critics differ from its critics."""
+def make_loss(
+    kind: str = "continuous",
+    *,
+    actions: int = NUM_ACTIONS,
+    rewards: int = 1,
+    critics: int = 2,
+    critic: TensorDictModule | None = None,
+    encoded: bool = False,
+    **options,
+) -> LossModule:
+    """A loss of a kind whose targets differ from what they follow; of critics with an encoder."""
     bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
-    loss = ContinuousSACLoss(
-        make_actor(**bounds), make_critic(rewards), num_qvalue_nets=critics, **options
-    )
+    reads = "features" if encoded else "observation"
+    if encoded:
+        options["encoder_network"] = make_encoder()
+    critic = make_critic(kind, actions, rewards, reads) if critic is None else critic
+    actor = None if kind == "boltzmann" else make_actor(kind, actions, reads=reads, **bounds)
+    options["num_qvalue_nets"] = critics
+    if kind == "value":
+        value = TensorDictModule(mlp(OBSERVATION_DIM, rewards), ["observation"], ["state_value"])
+        loss = ContinuousSACLoss(actor, critic, value, **options)
+        move_targets(loss.target_value_network_params)
+        return loss
+    if kind == "continuous":
+        loss = ContinuousSACLoss(actor, critic, **options)
+    elif kind == "hybrid":
+        loss = HybridSACLoss(actor, critic, **options)
+    else:
+        loss = DiscreteSACLoss(critic, actor, **options)
     move_targets(loss.target_qvalue_network_params)
-    return loss
-
-
-def make_encoded_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
-    """A loss whose networks share an encoder, and whose target critics differ from its critics."""
-    bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
-    loss = ContinuousSACLoss(
-        make_actor(**bounds, reads="features"),
-        make_critic(rewards, reads="features"),
-        encoder_network=make_encoder(),
-        num_qvalue_nets=critics,
-        **options,
-    )
-    move_targets(loss.target_qvalue_network_params)
-    return loss
-
-
-def make_value_loss(rewards: int = 1, critics: int = 2, **options) -> ContinuousSACLoss:
-    """A loss with a value network whose target differs from it."""
-    bounds = {key: options.pop(key) for key in ("low", "high") if key in options}
-    value = TensorDictModule(mlp(OBSERVATION_DIM, rewards), ["observation"], ["state_value"])
-    loss = ContinuousSACLoss(
-        make_actor(**bounds), make_critic(rewards), value, num_qvalue_nets=critics, **options
-    )
-    move_targets(loss.target_value_network_params)
     return loss
 
 
@@ -175,10 +217,13 @@ def live_gradients(loss: LossModule) -> dict[str, Tensor | None]:
     }
 
 
-def make_data(*batch: int, rewards: int = 1, low=-1.0, high=1.0) -> TensorDict:
+def make_data(
+    kind: str, *batch: int, actions: int = NUM_ACTIONS, rewards: int = 1, low=-1.0, high=1.0
+) -> TensorDict:
     """Random transitions in float64; a third of the episodes end, half of those by a time limit."""
     ends = torch.rand(*batch, 1)
-    return TensorDict(
+    low, high = torch.as_tensor(low), torch.as_tensor(high)
+    data = TensorDict(
         observation=torch.randn(*batch, OBSERVATION_DIM).double(),
         action=(low + (high - low) * torch.rand(*batch, ACTION_DIM)).double(),
         next=TensorDict(
@@ -190,18 +235,26 @@ def make_data(*batch: int, rewards: int = 1, low=-1.0, high=1.0) -> TensorDict:
         ),
         batch_size=batch,
     )
+    if kind in DISCRETE_KINDS:
+        index = torch.randint(actions, batch)
+        both = {"continuous": data["action"], "discrete": index}
+        data["action"] = TensorDict(both, batch_size=batch) if kind == "hybrid" else index
+    return data
 
 
 def plain_data(data: TensorDict) -> dict[str, Tensor]:
     """The entries of a batch by their names in the references."""
-    out = {
+    action, first = data["action"], torch.zeros(data.batch_size, dtype=torch.int64)
+    if isinstance(action, TensorDict):
+        parts = {"continuous": action["continuous"], "index": action["discrete"]}
+    elif action.is_floating_point():
+        parts = {"continuous": action, "index": first}
+    else:
+        parts = {"index": action}
+    return parts | {
         "obs": data["observation"],
         "next_obs": data["next", "observation"],
         "reward": data["next", "reward"],
         "terminated": data["next", "terminated"],
         "done": data["next", "done"],
     }
-    action = data["action"]
-    if isinstance(action, TensorDict):
-        return out | {"continuous": action["continuous"], "index": action["discrete"]}
-    return out | {"action" if action.is_floating_point() else "index": action}

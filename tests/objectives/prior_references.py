@@ -13,14 +13,17 @@ from torch.distributions import Normal
 from torchrl.data import Bounded, Categorical, Composite
 
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
-from tests.objectives.discrete_networks import NUM_ACTIONS, make_discrete_loss
-from tests.objectives.discrete_references import (
-    DiscreteOptions,
-    all_values,
-    pessimistic,
-    scalarize,
+from tests.objectives.networks import (
+    ACTION_DIM,
+    DISCRETE_KINDS,
+    LAYERS,
+    NUM_ACTIONS,
+    Weights,
+    make_actor,
+    make_loss,
+    plain_weights,
 )
-from tests.objectives.networks import ACTION_DIM, LAYERS, Weights, make_actor, plain_weights
+from tests.objectives.references import Options, all_values, mlp, pessimistic, scalarize
 
 PROB, NOISE = 0.7, 0.15
 NAMES = ["uniform", "same action", "policy"]
@@ -53,7 +56,7 @@ def spec_of(kind: str, actions: int, low=-1.0, high=1.0):
     bounds = (torch.as_tensor(x).double().expand(ACTION_DIM).clone() for x in (low, high))
     box = Bounded(*bounds, (ACTION_DIM,), dtype=torch.float64)
     index = Categorical(actions)
-    if kind == "continuous":
+    if kind not in DISCRETE_KINDS:
         return box
     return Composite(continuous=box, discrete=index) if kind == "hybrid" else index
 
@@ -103,10 +106,10 @@ def same_index(actions: int, before: Before) -> list[Tensor]:
 
 def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCase:
     """A policy of the other sort, where there is a choice, with weights of its own."""
-    if kind == "continuous":
-        actor = make_actor(low.tolist(), high.tolist())
+    if kind not in DISCRETE_KINDS:
+        actor = make_actor(low=low.tolist(), high=high.tolist())
         plain = {
-            short: actor.state_dict()[f"module.0.module.0.{'.'.join(path)}"]
+            f"actor.{short}": actor.state_dict()[f"module.0.module.0.{'.'.join(path)}"]
             for short, path in LAYERS.items()
         }
         return PriorCase(
@@ -115,20 +118,18 @@ def policy_prior(kind: str, actions: int, low: Tensor, high: Tensor) -> PriorCas
             lambda obs, c, before: [],
         )
     other = {"boltzmann": "categorical", "categorical": "boltzmann", "hybrid": "hybrid"}[kind]
-    source = make_discrete_loss(other, actions, alpha_init=0.6)
+    source = make_loss(other, actions=actions, alpha_init=0.6)
     weights = {name: w.detach() for name, w in plain_weights(source).items()}
-    plain = {name.removeprefix("actor."): w for name, w in weights.items() if "actor" in name}
     return PriorCase(
         PolicyPrior(source.policy()),
-        lambda obs, c, before: squashed(plain, obs, c, low, high),
+        lambda obs, c, before: squashed(weights, obs, c, low, high),
         lambda obs, c, before: discrete_policy(other, weights, obs, c, actions),
     )
 
 
 def squashed(plain: Weights, obs: Tensor, c: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Log-density of each dimension of a given action, by inverting tanh."""
-    hidden = torch.tanh(obs @ plain["w1"].T + plain["b1"])
-    mu, log_sigma = (hidden @ plain["w2"].T + plain["b2"]).chunk(2, -1)
+    mu, log_sigma = mlp(plain, "actor", obs).chunk(2, -1)
     unit = (2 * c - high - low) / (high - low)
     u = 0.5 * ((1 + unit) / (1 - unit)).log()
     slope = (high - low) / 2 * (1 - unit**2)
@@ -137,10 +138,9 @@ def squashed(plain: Weights, obs: Tensor, c: Tensor, low: Tensor, high: Tensor) 
 
 def discrete_policy(kind: str, weights: Weights, obs: Tensor, c: Tensor | None, actions: int):
     if kind == "categorical":
-        hidden = torch.tanh(obs @ weights["actor.w1"].T + weights["actor.b1"])
-        logits = hidden @ weights["actor.w2"].T + weights["actor.b2"]
+        logits = mlp(weights, "actor", obs)
     else:
-        o = DiscreteOptions(kind, actions, 2)
+        o = Options(kind, actions, 2)
         logits = scalarize(pessimistic(all_values(weights, obs, c, o), None), None) / 0.6
     return list((logits - logits.logsumexp(-1, keepdim=True)).unbind(-1))
 

@@ -9,21 +9,15 @@ import torch
 from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import categorical_actor_critic, gaussian_actor_critic
 from rlkit_sac.objectives import ACERLoss
-from tests.objectives.acer_networks import Noise, make_acer, make_segments
+from tests.objectives.acer_networks import Noise, acer_networks, make_acer, make_segments
 
 KINDS = ["discrete", "continuous"]
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
-SIZES = {"num_cells": [8, 6], "activation": "tanh"}
 
 
-def shared(kind: str, **options) -> ACERLoss:
-    if kind == "discrete":
-        both = categorical_actor_critic(3, 4, **SIZES)
-    else:
-        both = gaussian_actor_critic(3, 2, **SIZES)
-    return ACERLoss(actor_critic=both.double(), **options)
+def shared(kind: str) -> ACERLoss:
+    return ACERLoss(**acer_networks(kind, shared=True))
 
 
 def parts(loss: ACERLoss) -> dict:
@@ -57,8 +51,7 @@ def test_segments_that_carry_gradients_of_the_policy_pass_none(kind: str) -> Non
         torch.manual_seed(1)
         parameters = list(loss.parameters())
         gradients.append(torch.autograd.grad(total(loss(each)), parameters))
-    for found, wanted in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
 
 
 # ------------------------------------------------------------------ the flag
@@ -173,9 +166,8 @@ def test_the_batch_is_left_as_it_is(kind: str) -> None:
     before = segments.clone()
     for data in (segments, segments.clone().lock_()):
         loss(data)
-        assert set(data.keys(True, True)) == set(before.keys(True, True))
-        for key, value in before.items(True, True):
-            torch.testing.assert_close(data[key], value, rtol=0, atol=0, equal_nan=True)
+        found, wanted = (dict(each.items(True, True)) for each in (data, before))
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
 
 
 def test_set_keys() -> None:
@@ -221,9 +213,7 @@ def test_copies_and_casts(kind: str) -> None:
     other.load_state_dict(loss.state_dict())
     for each in (copy.deepcopy(loss), other):
         torch.manual_seed(9)
-        found = each(segments)
-        for name, value in found.items():
-            assert torch.equal(value, wanted[name])
+        torch.testing.assert_close(dict(each(segments)), dict(wanted), rtol=0, atol=0)
     single = segments.apply(lambda x: x.float() if x.is_floating_point() else x)
     out = loss.float()(single)
     assert {value.dtype for value in out.values()} == {torch.float32}

@@ -109,6 +109,11 @@ def some_actions(size: int = 1024) -> Tensor:
     return torch.rand(size, 1) * 1.98 - 0.99
 
 
+def some_choices() -> TensorDict:
+    index = torch.randint(3, (32,))
+    return one_step(index, REWARDS[index].unsqueeze(-1))
+
+
 @pytest.mark.parametrize("with_actor", [False, True])
 def test_discrete(with_actor):
     torch.manual_seed(0)
@@ -123,11 +128,7 @@ def test_discrete(with_actor):
     critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
     loss = DiscreteSACLoss(critic, actor, alpha_init=ALPHA_D, fixed_alpha=True)
 
-    def batch() -> TensorDict:
-        index = torch.randint(3, (32,))
-        return one_step(index, REWARDS[index].unsqueeze(-1))
-
-    train(loss, batch, 250)
+    train(loss, some_choices, 250)
     wanted = (REWARDS / ALPHA_D).softmax(-1)
     policy, states = loss.policy(), TensorDict(observation=torch.ones(1, 1), batch_size=[1])
     if with_actor:
@@ -144,12 +145,8 @@ def test_a_tuned_temperature_gives_the_policy_its_target_entropy():
     critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
     loss = DiscreteSACLoss(critic, target_entropy=0.8)
 
-    def batch() -> TensorDict:
-        index = torch.randint(3, (32,))
-        return one_step(index, REWARDS[index].unsqueeze(-1))
-
-    train(loss, batch, 400)
-    assert loss(batch())["entropy"].item() == pytest.approx(0.8, abs=1e-2)
+    train(loss, some_choices, 400)
+    assert loss(some_choices())["entropy"].item() == pytest.approx(0.8, abs=1e-2)
 
 
 def test_continuous():

@@ -2,10 +2,13 @@ import pytest
 import torch
 from tensordict.nn import TensorDictModule
 from torch import nn
+from torchrl.data import Bounded
+from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic
 from rlkit_sac.objectives import ContinuousSACLoss
+from tests.objectives.losses import make_batch
 from tests.objectives.networks import make_actor
 
 IN, OUT = ["observation", "action"], ["state_action_value"]
@@ -49,6 +52,35 @@ def test_a_shared_trunk_is_refused() -> None:
     ]
     with pytest.raises(ConfigError, match=r"\[1\] shares parameters with qvalue_network\[0\]"):
         members(networks, 2)
+
+
+def test_a_trunk_shared_with_the_actor_leaves_the_critics_a_gradient() -> None:
+    torch.manual_seed(0)
+    trunk = nn.Linear(4, 8)
+
+    class Shared(nn.Module):
+        def __init__(self, outputs: int, extra: int) -> None:
+            super().__init__()
+            self.trunk, self.head = trunk, nn.Linear(8 + extra, outputs)
+
+        def forward(self, observation, *rest):
+            return self.head(torch.cat([self.trunk(observation), *rest], -1))
+
+    actor = ProbabilisticActor(
+        TensorDictModule(
+            nn.Sequential(Shared(4, 0), NormalParamExtractor()),
+            in_keys=["observation"],
+            out_keys=["loc", "scale"],
+        ),
+        in_keys=["loc", "scale"],
+        spec=Bounded(-1.0, 1.0, (2,)),
+        distribution_class=TanhNormal,
+    )
+    loss = ContinuousSACLoss(actor, TensorDictModule(Shared(1, 2), IN, OUT))
+    loss(make_batch("continuous", 6))["loss_qvalue"].backward()
+    for p in loss.qvalue_network_params.parameters():
+        assert p.grad is not None
+        assert p.grad.abs().sum() > 0
 
 
 def test_another_width_is_refused() -> None:

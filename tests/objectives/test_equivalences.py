@@ -32,10 +32,8 @@ def assert_same_losses(*pairs: tuple[LossModule, TensorDict]) -> list[TensorDict
         outs.append(loss(data))
         sum(losses_of(outs[-1]).values()).backward()
         gradients.append([p.grad.clone() for p in loss.parameters()])
-    for name, value in losses_of(outs[0]).items():
-        torch.testing.assert_close(outs[1][name], value, rtol=1e-5, atol=1e-6)
-    for wanted, found in zip(*gradients, strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(*map(losses_of, outs), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
     return outs
 
 

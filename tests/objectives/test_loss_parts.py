@@ -18,9 +18,8 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import TanhGaussian, state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ACERLoss, ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives import comparison
-from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
-from tests.objectives.losses import DISCRETE_KINDS, KINDS, make_batch, own_loss
-from tests.objectives.networks import NoisyTanhGaussian, make_data, make_loss, make_value_loss
+from tests.objectives.losses import KINDS, make_batch, own_loss
+from tests.objectives.networks import DISCRETE_KINDS, NoisyTanhGaussian, make_data, make_loss
 from tests.objectives.prior_references import make_prior
 
 PARTS = {kind: ["qvalue", "actor", "alpha"] for kind in KINDS}
@@ -64,17 +63,12 @@ def problem(
 ) -> tuple[LossModule, TensorDict]:
     """A loss in float64 with ``options``, and a batch for it."""
     torch.manual_seed(0)
-    space = kind if kind in DISCRETE_KINDS else "continuous"
     if prior:
-        options["prior_network"] = make_prior("same action", space).module
+        options["prior_network"] = make_prior("same action", kind).module
     if options.get("reduction") == "none":
         options["scalar_output_mode"] = "exclude"
-    if space == "continuous":
-        loss = {"continuous": make_loss, "value": make_value_loss}[kind](rewards, **options)
-        data = make_data(*batch, rewards=rewards)
-    else:
-        loss = make_discrete_loss(kind, rewards=rewards, **options)
-        data = make_discrete_data(kind, *batch, rewards=rewards)
+    loss = make_loss(kind, rewards=rewards, **options)
+    data = make_data(kind, *batch, rewards=rewards)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
     return loss, comparison.make_batch(data, mask=mask, weights=weights, prior=prior).data

@@ -13,12 +13,16 @@ from torchrl.data import Bounded, Categorical, Composite
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.modules import MaskedCritic, SameActionPrior
-from tests.objectives.comparison import results
-from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
+from tests.objectives.comparison import assert_same, check, results
 from tests.objectives.losses import make_batch, own_loss
 from tests.objectives.masked_networks import CONTINUOUS, DISCRETE, MASK, NETWORKS, masked_values
-from tests.objectives.networks import ACTION_DIM, OBSERVATION_DIM, NoisyTanhGaussian
-from tests.objectives.test_discrete_reference import check
+from tests.objectives.networks import (
+    ACTION_DIM,
+    OBSERVATION_DIM,
+    NoisyTanhGaussian,
+    make_data,
+    make_loss,
+)
 
 MASKED = {"parameter_mask": MASK, "mask_critics": True, "alpha_init": 0.3}
 
@@ -72,10 +76,10 @@ def states(*batch: int) -> TensorDict:
 def test_nothing_depends_on_unused_parameters_of_stored_actions(name, unused, mask_entropy, lmbda):
     torch.manual_seed(0)
     critic = NETWORKS[name][0](3, 1).double()
-    loss = make_discrete_loss("hybrid", critic=critic, **MASKED, mask_entropy=mask_entropy)
+    loss = make_loss("hybrid", critic=critic, **MASKED, mask_entropy=mask_entropy)
     if lmbda:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
-    data = make_discrete_data("hybrid", 3, 4)
+    data = make_data("hybrid", 3, 4)
     other = data.clone()
     used = torch.tensor(MASK).bool()[data[DISCRETE]]
     other[CONTINUOUS] = torch.where(used, data[CONTINUOUS], torch.from_numpy(unused))
@@ -83,8 +87,7 @@ def test_nothing_depends_on_unused_parameters_of_stored_actions(name, unused, ma
     for batch in (data, other):
         NoisyTanhGaussian.queue = list(noise)
         outs.append(results(loss, batch))
-    for key, value in outs[0].items():
-        assert torch.equal(outs[1][key], value), key
+    assert_same(*outs, rtol=0, atol=0)
 
 
 # ------------------------------------------------------------------ a parameter that no action uses

@@ -18,7 +18,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac.modules import GRUMemory
 from rlkit_sac.objectives import DiscreteSACLoss
-from tests.objectives.discrete_networks import waiting_times
+from tests.objectives.networks import waiting_times
 
 ROWS, STEPS, INPUTS, UNITS, ACTIONS = 5, 6, 3, 4, 3
 GAMMA, TAU, LR, TARGET = 0.9, 0.05, 0.01, 0.5

@@ -12,11 +12,9 @@ from rlkit_sac.modules.memory import policy_states
 from tests.objectives.comparison import assert_same, results
 from tests.objectives.losses import KINDS
 from tests.objectives.memory_references import (
-    SPECS,
-    loss_class,
-    make_networks,
     make_rows,
     memory_of,
+    recurrent_loss,
     with_nan,
 )
 
@@ -25,8 +23,7 @@ EVERY = ("actor", "critic", "value")
 
 def make_loss(kind: str, cells: str = "gru", layers: int = 1, **options) -> LossModule:
     torch.manual_seed(0)
-    networks = make_networks(kind, memory_of(kind, cells, layers))
-    return loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3, **options)
+    return recurrent_loss(kind, cells, layers, **options)
 
 
 def rows_of(kind: str, cells: str = "gru", layers: int = 1, stored=EVERY) -> TensorDict:

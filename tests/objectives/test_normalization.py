@@ -8,12 +8,13 @@ from tensordict import TensorDict
 
 from rlkit_sac.modules import ObservationNormalizer, RewardNormalizer
 from tests.objectives.comparison import assert_same, results
-from tests.objectives.losses import KINDS, make_double_batch, own_loss
+from tests.objectives.losses import KINDS, own_loss
+from tests.objectives.networks import make_data
 
 
 def frames(kind: str, number: int) -> TensorDict:
     """Of another mean and variance than 0 and 1."""
-    data = make_double_batch(kind, number)
+    data = make_data(kind, number)
     for each in (data, data["next"]):
         each["observation"] = 5 * each["observation"] + 2
     data["next", "reward"] *= 7

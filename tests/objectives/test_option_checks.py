@@ -6,9 +6,10 @@ import pytest
 from torchrl.data import Bounded, Categorical, OneHot
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import action_value_critic, categorical_actor
+from rlkit_sac.modules import UniformPrior, action_value_critic, categorical_actor
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.losses import make_batch, own_loss
+from tests.objectives.prior_references import BOX, INDEX
 
 CONTINUOUS_REFUSED = {
     "reward weights of a scalar": ({"reward_weights": [1.0]}, "the reward is a scalar"),
@@ -24,6 +25,18 @@ CONTINUOUS_REFUSED = {
     "clipping": ({"dqda_clipping": -1.0}, "dqda_clipping"),
     "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),
     "gamma": ({"gamma": 1.5}, "gamma: must be less than or equal to 1"),
+    "negative target of a prior": (
+        {"prior_network": UniformPrior(BOX), "target_kld_per_dim": -1.0},
+        "target_kld_per_dim",
+    ),
+    "target entropy beside a prior": (
+        {"prior_network": UniformPrior(BOX), "target_entropy": -2.0},
+        "target_entropy is -2.0, but with a prior",
+    ),
+    "pair of priors": (
+        {"prior_network": (UniformPrior(BOX), None)},
+        "prior_network takes one value here",
+    ),
 }
 BOLTZMANN_REFUSED = {
     "pair": ({"alpha_init": (1.0, 1.0)}, "alpha_init: must be a valid number"),
@@ -35,6 +48,10 @@ BOLTZMANN_REFUSED = {
     "min_prob": ({"min_prob": 0.0}, "min_prob: must be greater than 0"),
     "discrete_entropy": ({"discrete_entropy": "exact"}, "discrete_entropy: must be"),
     "one-hot spec": ({"action_spec": OneHot(3)}, "OneHot, wanted Categorical, indices: GymEnv"),
+    "negative target of a prior": (
+        {"prior_network": UniformPrior(INDEX), "target_kld_discrete": -1.0},
+        "target_kld_discrete",
+    ),
     "box spec": ({"action_spec": Bounded(-1.0, 1.0, (2,))}, "wanted Categorical"),
 }
 HYBRID_REFUSED = {

@@ -8,16 +8,9 @@ from tensordict import TensorDict
 from torchrl.data import Bounded, Categorical, Composite
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    state_action_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
 from tests.objectives.comparison import assert_same, results
-from tests.objectives.discrete_networks import make_discrete_data
+from tests.objectives.losses import loss_class, networks_of
+from tests.objectives.networks import make_data
 
 LOW, HIGH = [-0.3, 0.1], [0.7, 30.1]  # none of which float32 can hold
 KINDS = ["continuous", "boltzmann", "categorical", "hybrid"]
@@ -34,26 +27,19 @@ OPTIONS = {
 
 
 def build(kind: str, dtype: torch.dtype, options: dict):
-    rewards = 2 if "reward_weights" in options else 1
-    torch.set_default_dtype(dtype)
     low, high = (torch.tensor(bound, dtype=torch.float64) for bound in (LOW, HIGH))
     box = Bounded(low, high, dtype=torch.float64)
+    if kind == "continuous":
+        options = {"action_spec": box, "dqda_clipping": 0.1, **options}
+    if kind == "hybrid":
+        spec = Composite(continuous=box, discrete=Categorical(3))
+        mask = [[True, False], [False, True], [True, True]]
+        options = {"action_spec": spec, "parameter_mask": mask, **options}
+    rewards = 2 if "reward_weights" in options else 1
+    torch.set_default_dtype(dtype)
     try:
-        if kind == "continuous":
-            actor = tanh_gaussian_actor(4, LOW, HIGH, num_cells=[16])
-            critic = state_action_critic(4, 2, num_cells=[16], reward_dim=rewards)
-            return ContinuousSACLoss(actor, critic, action_spec=box, dqda_clipping=0.1, **options)
-        if kind == "hybrid":
-            actor = tanh_gaussian_actor(
-                4, LOW, HIGH, num_cells=[16], action_key=("action", "continuous")
-            )
-            critic = hybrid_critic(4, 2, 3, num_cells=[16], reward_dim=rewards)
-            spec = Composite(continuous=box, discrete=Categorical(3))
-            mask = [[True, False], [False, True], [True, True]]
-            return HybridSACLoss(actor, critic, action_spec=spec, parameter_mask=mask, **options)
-        actor = categorical_actor(4, 3, num_cells=[16]) if kind == "categorical" else None
-        critic = action_value_critic(4, 3, num_cells=[16], reward_dim=rewards)
-        return DiscreteSACLoss(critic, actor, **options)
+        networks = networks_of(kind, low=LOW, high=HIGH, reward_dim=rewards, num_cells=[16])
+        return loss_class(kind)(**networks, **options)
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -79,11 +65,7 @@ def test_a_cast_loss_equals_one_built_in_float64(kind, options, cast):
     loss = loss.double() if cast == "double" else loss.to(torch.float64)
     loss.load_state_dict(built.state_dict())
     torch.manual_seed(1)
-    data = make_discrete_data(kind, 6, rewards=2 if "reward_weights" in options else 1)
-    if kind == "continuous":
-        data["action"] = torch.tensor(LOW) + torch.rand(6, 2).double()
-    if kind == "hybrid":
-        data["action", "continuous"] = torch.tensor(LOW) + torch.rand(6, 2).double()
+    data = make_data(kind, 6, rewards=2 if "reward_weights" in options else 1, low=LOW, high=HIGH)
     wanted, found = values(built, data), values(loss, data)
     assert_same(found, wanted)
 

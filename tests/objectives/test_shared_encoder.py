@@ -15,44 +15,35 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
     ObservationNormalizer,
     PolicyPrior,
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
     observation_encoder,
     state_action_critic,
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss
 from tests.modules.test_encoders import MIXED, states
-from tests.objectives.comparison import assert_close, compare_continuous, results
-from tests.objectives.networks import Weights, make_encoded_loss, make_encoder
-from tests.objectives.references import Options, losses
+from tests.objectives.comparison import assert_close, check, results
+from tests.objectives.losses import loss_class, networks_of
+from tests.objectives.networks import Weights, make_encoder
+from tests.objectives.references import Draw, Options, losses, mlp
 
 # ------------------------------------------------------------------ against the formulas
 
 
-def encode(weights: Weights, obs: Tensor) -> Tensor:
-    hidden = torch.tanh(obs @ weights["encoder.w1"].T + weights["encoder.b1"])
-    return hidden @ weights["encoder.w2"].T + weights["encoder.b2"]
-
-
 def encoded_losses(
     weights: Weights,
-    parameter: Tensor,
+    parameters: dict[str, Tensor],
     data: dict[str, Tensor],
-    noise: Tensor,
-    next_noise: Tensor,
-    critics: int,
+    draw: Draw,
+    next_draw: Draw,
     o: Options,
 ) -> dict[str, Tensor]:
     """The losses at features, which the critics' loss alone differentiates, and at s alone."""
-    here, after = encode(weights, data["obs"]), encode(weights, data["next_obs"]).detach()
-    rest = (parameter, data | {"obs": here.detach(), "next_obs": after})
-    trained = (parameter, data | {"obs": here, "next_obs": after})
-    draws = (noise, next_noise, critics, o)
-    of_critics = losses(weights, *trained, *draws)
-    return losses(weights, *rest, *draws) | {
+    here, after = mlp(weights, "encoder", data["obs"]), mlp(weights, "encoder", data["next_obs"])
+    trained = data | {"obs": here, "next_obs": after.detach()}
+    rest = trained | {"obs": here.detach()}
+    of_critics = losses(weights, parameters, trained, draw, next_draw, o)
+    return losses(weights, parameters, rest, draw, next_draw, o) | {
         name: of_critics[name] for name in ("loss_qvalue", "td_error")
     }
 
@@ -71,7 +62,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_values_and_gradients_are_those_of_the_formulas(name: str) -> None:
-    compare_continuous(make_encoded_loss, encoded_losses, **OPTIONS[name])
+    check("continuous", encoded=True, reference=encoded_losses, **OPTIONS[name])
 
 
 # ------------------------------------------------------------------ against separate encoders
@@ -89,17 +80,9 @@ PREVIOUS: Any = {
 
 
 def make_loss(kind: str, inputs: Any, *, memory: bool = False, **options: Any) -> LossModule:
-    own: Any = {"num_cells": [9], "memory": GRU | PREVIOUS[kind] if memory else None}
-    if kind == "continuous":
-        actor = tanh_gaussian_actor(inputs, **BOX, **own)
-        loss = ContinuousSACLoss(actor, state_action_critic(inputs, 2, **own), **options)
-    elif kind == "hybrid":
-        actor = tanh_gaussian_actor(inputs, **BOX, **own, action_key=("action", "continuous"))
-        loss = HybridSACLoss(actor, hybrid_critic(inputs, 2, 3, **own), **options)
-    else:
-        actor = categorical_actor(inputs, 3, **own) if kind == "categorical" else None
-        loss = DiscreteSACLoss(action_value_critic(inputs, 3, **own), actor, **options)
-    return loss.double()
+    own = GRU | PREVIOUS[kind] if memory else None
+    networks = networks_of(kind, inputs, num_cells=[9], memory=own)
+    return loss_class(kind)(**networks, **options).double()
 
 
 def make_rows(kind: str, *batch: int) -> TensorDict:

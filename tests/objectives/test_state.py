@@ -53,15 +53,20 @@ def test_only_the_value_network_has_a_target():
     HardUpdate(loss, value_network_update_interval=1).step()
 
 
+@pytest.mark.parametrize("critic", [{}, {"atoms": 11}], ids=["", "atoms"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_nan_at_a_terminal_state_leaves_no_trace(kind):
+def test_nan_at_a_terminal_state_leaves_no_trace(kind, critic):
     torch.manual_seed(0)
-    loss = own_loss(kind, normalize_entropy_reward=True)
+    loss = own_loss(kind, critic=critic, normalize_entropy_reward=True)
     data = make_batch(kind, 5)
     data["next", "terminated"][2] = True
-    data["next", "observation"][2] = torch.nan
-    loss(data)
-    data["next", "observation"][2] = 0.0
+    spoiled, found = data.clone(), []
+    spoiled["next", "observation"][2] = torch.nan
+    for batch in (data, spoiled):
+        torch.manual_seed(1)
+        found.append(loss.qvalue_loss(batch)[0])
+    torch.testing.assert_close(*found)
+    loss(spoiled)
     assert all(value.isfinite() for value in losses_of(loss(data)).values())
 
 

@@ -9,7 +9,6 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.objectives import DiscreteSACLoss
 from tests.objectives.comparison import assert_same
-from tests.objectives.discrete_networks import make_discrete_data, make_discrete_loss
 from tests.objectives.networks import ACTION_DIM, NoisyTanhGaussian, make_data, make_loss
 
 MASK = ("collector", "mask")
@@ -18,14 +17,12 @@ VALID = torch.tensor([[True, True, False], [True, False, True]])
 
 def every_loss(kind: str, **options: Any) -> LossModule:
     torch.manual_seed(0)
-    if kind == "continuous":
-        return make_loss(**options)
-    return make_discrete_loss(kind, **options)
+    return make_loss(kind, **options)
 
 
 def every_batch(kind: str, *shape: int) -> TensorDict:
     torch.manual_seed(1)
-    return make_data(*shape) if kind == "continuous" else make_discrete_data(kind, *shape)
+    return make_data(kind, *shape)
 
 
 def outputs(loss: LossModule, data: TensorDict) -> dict[str, Tensor]:
@@ -104,8 +101,7 @@ def test_a_row_without_a_valid_step_is_as_if_it_were_not_there(kind: str) -> Non
     data["collector", "mask"] = torch.tensor([[True], [False]]).expand(2, 3)
     NoisyTanhGaussian.queue = list(noise)
     found = loss(data.clone())
-    for name, value in wanted.items():
-        torch.testing.assert_close(found[name], value, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dict(found), dict(wanted), rtol=1e-12, atol=1e-12)
     centers = {name for name in twin.state_dict() if name.startswith("entropy_centers")}
     assert centers
     for name in centers:

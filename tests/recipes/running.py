@@ -25,6 +25,16 @@ SHORT = shlex.split("""
     --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
     --evaluation.episodes 2 --logging.interval 50 --logging.progress false
 """)
+#: Options of a short run from Python.
+QUICK: dict[str, Any] = {
+    "collector.total_frames": 120,
+    "collector.learning_starts": 100,
+    "replay.batch_size": 16,
+    "evaluation.episodes": 1,
+    "network.num_cells": [8],
+    "logging.progress": False,
+    "compile": False,
+}
 ONE_EPISODE = shlex.split("--evaluation.interval 250 --evaluation.episodes 1")
 EARLY = shlex.split("--collector.init_random_frames 50 --collector.learning_starts 50")
 
@@ -143,5 +153,12 @@ class Recipe:
         assert_same_run(whole, parts, capacity=capacity or 2 * half)
 
 
+SHORT_ACER = shlex.split("""
+    --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
+    --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
+    --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
+    --logging.progress false
+""")
+ACER = Recipe("acer", tuple(SHORT_ACER), loss="loss_critic", early=())
 SAC, VALUE, PRIOR = Recipe("sac"), Recipe("value_sac"), Recipe("kl_prior_sac")
 DISCRETE, HYBRID = Recipe("discrete_sac"), Recipe("hybrid_sac")

@@ -11,15 +11,7 @@ import pytest
 
 from rlkit_sac.modules import BehaviorPolicy
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import Recipe, assert_policy_repeats_the_last_evaluation, each_case
-
-SHORT = shlex.split("""
-    --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
-    --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
-    --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
-    --logging.progress false
-""")
-ACER = Recipe("acer", tuple(SHORT), loss="loss_critic", early=())
+from tests.recipes.running import ACER, assert_policy_repeats_the_last_evaluation, each_case
 
 
 def test_a_run_logs_policy_critic_and_trust_region(workplace):

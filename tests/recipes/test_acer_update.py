@@ -9,11 +9,10 @@ import torch
 
 from rlkit_sac.updates import LossStep, TargetStep
 from tests.objectives.acer_networks import make_acer, make_segments
-from tests.recipes.running import Recipe
+from tests.recipes.running import ACER
 from tests.recipes.updates import update_of
 
 LOSSES = ("loss_actor", "loss_critic", "loss_entropy")
-ACER = Recipe("acer")
 
 
 @pytest.mark.parametrize("bound", [0.01, None])
@@ -43,8 +42,7 @@ def test_an_update_is_a_bounded_step_of_rmsprop_and_a_move_of_the_average(
                 parameter -= 0.01 * factor * gradient / (square.sqrt() + 0.1)
             for key, average in plain.target_actor_network_params.items(True, True):
                 average.lerp_(plain.actor_network_params.get(key), 0.25)
-        for name, found in loss.state_dict().items():
-            torch.testing.assert_close(found, plain.state_dict()[name], msg=name)
+        torch.testing.assert_close(loss.state_dict(), plain.state_dict())
 
 
 def test_all_losses_are_minimized_at_once_before_the_average_moves() -> None:

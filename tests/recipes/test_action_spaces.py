@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -20,8 +19,7 @@ from rlkit_sac.runs.build import warn_of_masks
 from rlkit_sac.runs.launch import exit_code
 from rlkit_sac.runs.stop import describe_failure
 from tests.envs.test_action_masks import Masked
-from tests.recipes.running import DISCRETE, HYBRID, each_case
-from tests.recipes.test_acer import ACER
+from tests.recipes.running import ACER, DISCRETE, HYBRID, each_case
 
 SPACE = Dict(
     gear=Discrete(3, start=-1),
@@ -45,12 +43,8 @@ class Choices(gym.Env[Any, Any]):
         return self.np_random.uniform(-1, 1, 3).astype(np.float32), reward, False, False, {}
 
 
-@pytest.fixture(autouse=True)
-def _tasks() -> Iterator[None]:
-    gym.register("Choices-v0", entry_point=Choices, max_episode_steps=10)
-    gym.register("Masked-v0", entry_point=Masked, max_episode_steps=5)  # refuses others
-    yield
-    del gym.registry["Choices-v0"], gym.registry["Masked-v0"]
+gym.register("Choices-v0", entry_point=Choices, max_episode_steps=10)
+gym.register("Masked5-v0", entry_point=Masked, max_episode_steps=5)  # refuses others
 
 
 def test_two_choices_and_two_boxes_are_trained_exported_and_acted(workplace) -> None:
@@ -69,14 +63,14 @@ def test_two_choices_and_two_boxes_are_trained_exported_and_acted(workplace) -> 
 
 
 MASKED = {
-    "discrete": (DISCRETE, "--env.id Masked-v0"),
-    "actor": (DISCRETE, "--env.id Masked-v0 --actor true"),
+    "discrete": (DISCRETE, "--env.id Masked5-v0"),
+    "actor": (DISCRETE, "--env.id Masked5-v0 --actor true"),
     "memory": (
         DISCRETE,
-        "--env.id Masked-v0 --network.memory gru --network.memory_size 4 --replay.slice_length 4",
+        "--env.id Masked5-v0 --network.memory gru --network.memory_size 4 --replay.slice_length 4",
     ),
-    "hybrid": (HYBRID, "--env.id Masked-v0 --env.kwargs '{space: hybrid}'"),
-    "ACER": (ACER, "--env.id Masked-v0"),
+    "hybrid": (HYBRID, "--env.id Masked5-v0 --env.kwargs '{space: hybrid}'"),
+    "ACER": (ACER, "--env.id Masked5-v0"),
 }
 
 
@@ -89,7 +83,7 @@ def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, case
 def test_a_wrong_mask_ends_a_run_with_one_line(workplace) -> None:
     kwargs = "{fault: nothing, sound_episodes: 41}"
     with pytest.raises(EnvironmentFault) as ended:
-        DISCRETE.train("--env.id", "Masked-v0", "--env.kwargs", kwargs)
+        DISCRETE.train("--env.id", "Masked5-v0", "--env.kwargs", kwargs)
     first, *others = describe_failure(ended.value).splitlines()
     assert first.startswith("error: at frame 204 of the run: environment 0 gave an action_mask")
     assert [line.partition(":")[0] for line in others] == ["results so far", "continue with"]

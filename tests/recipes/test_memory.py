@@ -10,14 +10,7 @@ import torch
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import policy_states, state_primer
 from rlkit_sac.runs import load_policy
-from tests.recipes.running import DISCRETE, HYBRID, PRIOR, SAC, VALUE, Recipe, each_case
-
-ACER_SHORT = """
-    --env.num_envs 2 --collector.total_frames 240 --collector.t_max 6 --update.replay_start_size 40
-    --replay.batch_size 4 --network.num_cells [16] --network.shared_trunk true
-    --evaluation.interval 120 --evaluation.episodes 2 --logging.interval 60 --logging.progress false
-"""
-ACER = Recipe("acer", tuple(shlex.split(ACER_SHORT)), loss="loss_critic", early=())
+from tests.recipes.running import ACER, DISCRETE, HYBRID, PRIOR, SAC, VALUE, each_case
 
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"
@@ -31,12 +24,13 @@ CASES = {
     "hybrid": (HYBRID, 73, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
     "value": (VALUE, 93, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
     "prior": (PRIOR, 93, f"{GRU} --prior.kind same_action"),
-    "acer": (ACER, 72, "--network.memory lstm --replay.store_state true --replay.burn_in 1"),
-    "acer, continuous": (
+    "acer": (
         ACER,
-        96,
-        "--network.memory gru --env.id Pendulum-v1 --network.shared_trunk false",
+        70,
+        "--network.memory lstm --replay.store_state true --replay.burn_in 1"
+        " --network.shared_trunk true",
     ),
+    "acer, continuous": (ACER, 100, "--network.memory gru --env.id Pendulum-v1"),
 }
 
 

@@ -14,16 +14,8 @@ import rlkit_sac
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.runs import export_policy
+from tests.recipes.running import QUICK
 
-QUICK: dict[str, Any] = {
-    "collector.total_frames": 120,
-    "collector.learning_starts": 100,
-    "replay.batch_size": 16,
-    "evaluation.episodes": 1,
-    "network.num_cells": [8],
-    "logging.progress": False,
-    "compile": False,
-}
 HERE = "tests.recipes.test_network_builder"
 
 

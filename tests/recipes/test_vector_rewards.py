@@ -43,11 +43,7 @@ class Trade(gym.Env[Any, Any]):
         return self.position.astype(np.float32), reward, False, False, {}
 
 
-@pytest.fixture(autouse=True)
-def trade():
-    gym.register("Trade-v0", Trade, max_episode_steps=20)
-    yield
-    del gym.registry["Trade-v0"]
+gym.register("Trade-v0", Trade, max_episode_steps=20)
 
 
 @EACH_RECIPE

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from torch.optim import Adam
+from typing import Any
+
+from torch.optim import Adam, RMSprop
 from torchrl.objectives import LossModule, SoftUpdate
 
 from rlkit_sac.config import UpdateConfig
 from rlkit_sac.runs import parameter_groups, update_steps
-from rlkit_sac.updates import Update
+from rlkit_sac.updates import LossStep, TargetStep, Update
 
 
 def make_update(
@@ -34,4 +36,15 @@ def make_update(
         compile_from=compile_from,
         matmul_precision=config.matmul_precision,
         cuda_graph=config.cuda_graph,
+    )
+
+
+def make_acer_update(loss_module: LossModule, **options: Any) -> Update:
+    names = ("loss_actor", "loss_critic", "loss_entropy")
+    return Update(
+        loss_module,
+        {"all": RMSprop(loss_module.parameters(), 1e-3, eps=1e-5)},
+        [LossStep(names, ("all",)), TargetStep()],
+        target_updater=SoftUpdate(loss_module, tau=0.1),
+        **options,
     )

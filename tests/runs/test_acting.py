@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,15 +72,16 @@ class Recorder(gym.Env):
         return self.before, 0.0, False, False, {}
 
 
-@pytest.fixture(autouse=True)
-def _task() -> Iterator[None]:
-    gym.register("Recorder-v0", entry_point=Recorder, max_episode_steps=50)
-    Recorder.pairs.clear()
-    yield
-    del gym.registry["Recorder-v0"]
+gym.register("Recorder-v0", entry_point=Recorder, max_episode_steps=50)
+
+
+def stacked(space: gym.Space[Any], each: list[Any]) -> Any:
+    """Several observations as those of a vector environment."""
+    return concatenate(space, each, create_empty_array(space, len(each)))
 
 
 def recorder(observations: str = "box", actions: str = "box", **options: Any) -> EnvBase:
+    Recorder.pairs.clear()
     kwargs = {"observations": observations, "actions": actions}
     return make_env("Recorder-v0", kwargs=kwargs, **options)
 
@@ -122,8 +122,7 @@ def test_many_observations_at_once_are_those_of_a_vector_environment(
     mine = loaded(policy, env, tmp_path)
     for count in (1, 6):
         each = [space.sample() for _ in range(count)]
-        batch = concatenate(space, each, create_empty_array(space, count))
-        found = mine.act(batch)
+        found = mine.act(stacked(space, each))
         many = batch_space(actions, count)
         assert many.contains(found)
         for one, observation in zip(iterate(many, found), each, strict=True):

@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.observations import ObservationConversion
@@ -24,6 +24,7 @@ from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
 from tests.runs import test_acting as acting
 from tests.runs.policies import CELLS, KINDS, RECURRENT, random_state
+from tests.runs.test_acting import stacked
 
 OBSERVATIONS = acting.OBSERVATIONS | {
     "number": Box(-3, 3, ()),
@@ -91,20 +92,10 @@ def example(space: Space[Any], number: int) -> tuple[Any, list[NDArray[Any]]]:
     """N observations at random as ``act`` takes them, and as tensors for the file."""
     space.seed(number)
     each = [space.sample() for _ in range(number)]
-    columns = zip(*([value for *_, value in leaves(space, one)] for one in each), strict=True)
-    arrays = [np.stack(column) for column in columns]
-    found = iter(arrays)
-
-    def joined(part: Space[Any]) -> Any:
-        if isinstance(part, Tuple):
-            return tuple(map(joined, part.spaces))
-        if isinstance(part, Dict):
-            return {name: joined(inner) for name, inner in part.spaces.items()}
-        return next(found)
-
+    structure = stacked(space, each)
+    arrays = [value for *_, value in leaves(space, structure)]
     parts = [leaf for _, leaf, _ in leaves(space)]
     types = [np.float32 if isinstance(part, Box) else np.int64 for part in parts]
-    structure = joined(space)
     return structure, [a.astype(t) for a, t in zip(arrays, types, strict=True)]
 
 

@@ -11,17 +11,12 @@ import pytest
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault
 from rlkit_sac.runs.stop import describe_failure
+from tests.envs.conftest import Still
 
 
-class Broken(gym.Env):
-    observation_space = gym.spaces.Box(-1.0, 1.0, (2,))
-    action_space = gym.spaces.Box(-1.0, 1.0, (1,))
-
+class Broken(Still):
     def __init__(self, size: int) -> None:
         self.size = size
-
-    def reset(self, seed: Any = None, options: Any = None) -> Any:
-        return np.zeros(2, np.float32), {}
 
     def step(self, action: Any) -> Any:
         return self.observe(), 0.0, False, False, {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from rlkit_sac.modules import (
 )
 from rlkit_sac.objectives import ACERLoss, DiscreteSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy
-from tests.envs.test_action_masks import Masked
+from tests.envs import test_action_masks  # noqa: F401 (registers the task)
 from tests.runs.policies import CELLS, discrete, hybrid
 
 MEMORY: Any = {"kind": "gru", "size": 4, "num_actions": 6}
@@ -30,13 +29,6 @@ KINDS = {
     "ACER": lambda: ACERLoss(categorical_actor(3, 6, **CELLS), action_value_critic(3, 6, **CELLS)),
     "hybrid": lambda: hybrid(3, num_actions=6),
 }
-
-
-@pytest.fixture(autouse=True)
-def _task() -> Iterator[None]:
-    gym.register("Masked-v0", entry_point=Masked)
-    yield
-    del gym.registry["Masked-v0"]
 
 
 def saved(kind: str, folder: Path, **kwargs: str) -> Any:

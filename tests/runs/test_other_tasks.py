@@ -16,6 +16,7 @@ import rlkit_sac
 from rlkit_sac.envs import describe_task, make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.resume import check_units
+from tests.envs.conftest import Still
 
 QUICK = {
     **{"collector.init_random_frames": 30, "collector.learning_starts": 30},
@@ -24,7 +25,7 @@ QUICK = {
 }
 
 
-class Echo(gym.Env[Any, Any]):
+class Echo(Still):
     """Observes the last action."""
 
     action: ClassVar[Any] = Box(-1, 1, (1,))
@@ -32,10 +33,6 @@ class Echo(gym.Env[Any, Any]):
 
     def __init__(self) -> None:
         self.action_space, self.observation_space = self.action, self.observed
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        return np.zeros(1, np.float32), {}
 
     def step(self, action: Any) -> Any:
         return np.array(action, np.float32), 1.0, False, False, {}

@@ -56,8 +56,7 @@ def test_every_policy_of_a_loss_is_rebuilt(tmp_path: Path, kind: str) -> None:
     assert not any(module.training for module in loaded.modules())
     assert policy_states(loaded) == policy_states(policy)
     assert bool(policy_states(policy)) == (kind in RECURRENT)
-    for name, tensor in policy.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], tensor)
+    torch.testing.assert_close(loaded.state_dict(), policy.state_dict(), rtol=0, atol=0)
     for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM) if kind in KINDS else ():
         outs = []
         for each in (policy, loaded):

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from gymnasium.spaces import Box
 from tensordict import TensorDictBase
 from torch import Tensor
 
@@ -35,34 +34,30 @@ from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, train
 from rlkit_sac.runs.loggers import ProgressBar
 from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.stop import Interrupted, results_so_far
+from tests.envs.conftest import Still
 from tests.runs.recipe_updates import make_update
 
 STEPS = 5
 
 
-class Press(gym.Env):
+class Press(Still):
     """The reward is the action; after five steps an episode is over."""
 
-    observation_space = Box(-1, 1, (2,))
-    action_space = Box(-1, 1, (1,))
-
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
+    def reset(self, **options):
         self.steps = 0
-        return np.zeros(2, np.float32), {}
+        return super().reset(**options)
 
     def step(self, action):
         self.steps += 1
-        over = self.steps == STEPS
-        return np.zeros(2, np.float32), float(action[0]), over, False, {}
+        return np.zeros(2, np.float32), float(action[0]), self.steps == STEPS, False, {}
+
+
+gym.register("Press-v0", entry_point=Press)
 
 
 @pytest.fixture(autouse=True)
-def _tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    gym.register("Press-v0", entry_point=Press)
-    yield
-    del gym.registry["Press-v0"]
 
 
 @dataclass

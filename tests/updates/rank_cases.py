@@ -25,17 +25,13 @@ from rlkit_sac.errors import RunError
 from rlkit_sac.modules import SameActionPrior
 from rlkit_sac.objectives import ACERLoss
 from rlkit_sac.runs import parameter_groups, update_steps
-from rlkit_sac.updates import LossStep, TargetStep, Update
+from rlkit_sac.updates import Update
 from tests.objectives.acer_memory import make_recurrent_acer
 from tests.objectives.acer_memory import make_rows as acer_rows
 from tests.objectives.acer_networks import NUM_ACTIONS, make_acer, make_segments
 from tests.objectives.losses import make_batch, own_loss
-from tests.objectives.memory_references import (
-    SPECS,
-    loss_class,
-    make_networks,
-    memory_of,
-)
+from tests.objectives.memory_references import SPECS, recurrent_loss
+from tests.runs.recipe_updates import make_acer_update
 from tests.updates.joint_noise import ROWS, JointNoise
 
 UPDATES = 5
@@ -58,9 +54,7 @@ def with_prior() -> LossModule:
 
 
 def with_memory(kind: str) -> LossModule:
-    networks = make_networks(kind, memory_of(kind, "gru", 1))
-    loss = loss_class(kind)(**networks, action_spec=SPECS[kind], alpha_init=0.3)
-    return loss.make_value_estimator(ValueEstimators.TDLambda)
+    return recurrent_loss(kind, "gru").make_value_estimator(ValueEstimators.TDLambda)
 
 
 def memory_rows(kind: str, size: int) -> TensorDict:
@@ -109,15 +103,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def make_update(loss: LossModule, group: ProcessGroup | None, **options: Any) -> Update:
     if isinstance(loss, ACERLoss):
-        names = ("loss_actor", "loss_critic", "loss_entropy")
-        return Update(
-            loss,
-            {"all": torch.optim.RMSprop(loss.parameters(), 1e-3, eps=1e-5)},
-            [LossStep(names, ("all",)), TargetStep()],
-            target_updater=SoftUpdate(loss, tau=0.1),
-            group=group,
-            **options,
-        )
+        return make_acer_update(loss, group=group, **options)
     groups = parameter_groups(loss)
     config = ValueUpdateConfig() if "value" in groups else UpdateConfig()
     return Update(

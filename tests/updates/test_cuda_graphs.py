@@ -6,14 +6,13 @@ import warnings
 
 import pytest
 import torch
-from tensordict import TensorDict
 
 from rlkit_sac.config import UpdateConfig
 from rlkit_sac.graph import CUDAGraphFunction
-from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.updates import Update
 from rlkit_sac.updates import compiled as module
+from tests.objectives.losses import own_loss
+from tests.objectives.networks import make_data
 from tests.runs.recipe_updates import make_update
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -21,32 +20,12 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 
 def make(compile_from: int | None, device: str) -> Update:
     torch.manual_seed(0)
-    cells = {"num_cells": [8, 8]}
-    loss = ContinuousSACLoss(
-        tanh_gaussian_actor(3, [-1.0], [1.0], **cells), state_action_critic(3, 1, **cells)
-    )
-    return make_update(
-        loss.double().to(device), UpdateConfig(cuda_graph=True), compile_from=compile_from
-    )
-
-
-def batch(device: str) -> TensorDict:
-    following = TensorDict(
-        observation=torch.randn(6, 3).double(),
-        reward=torch.randn(6, 1).double(),
-        done=torch.zeros(6, 1, dtype=torch.bool),
-        terminated=torch.zeros(6, 1, dtype=torch.bool),
-        batch_size=[6],
-    )
-    action = torch.rand(6, 1).double()
-    observation = torch.randn(6, 3).double()
-    return TensorDict(observation=observation, action=action, next=following, batch_size=[6]).to(
-        device
-    )
+    loss = own_loss("continuous").double().to(device)
+    return make_update(loss, UpdateConfig(cuda_graph=True), compile_from=compile_from)
 
 
 def assert_same_updates(device: str) -> None:
-    batches = [batch(device) for _ in range(5)]
+    batches = [make_data("continuous", 6).to(device) for _ in range(5)]
     states = []
     for compile_from in (None, 1):
         update = make(compile_from, device)

@@ -10,7 +10,8 @@ from rlkit_sac.config import (
     UpdateConfig,
 )
 from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
-from tests.objectives.losses import make_double_batch, own_loss
+from tests.objectives.losses import own_loss
+from tests.objectives.networks import make_data
 from tests.runs.recipe_updates import make_update
 
 
@@ -49,14 +50,13 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     for frames in (0, 150):
         apply_schedules(schedules, {}, frames, into=update)
     wanted = make_loss(ContinuousLossConfig(**numbers, fixed_alpha=fixed))
-    data, outs = make_double_batch("continuous", 6), []
+    data, outs = make_data("continuous", 6), []
     for loss in (changed, wanted):
         torch.manual_seed(1)
         out = loss(data.clone())
         sum(out[name] for name in ("loss_actor", "loss_qvalue", "loss_alpha")).backward()
         outs.append([*out.values(), *(p.grad for p in loss.parameters())])
-    for found, want in zip(*outs, strict=True):
-        torch.testing.assert_close(found, want, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(*outs, rtol=1e-8, atol=1e-8)
     assert set(changed.state_dict()) == set(wanted.state_dict())
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +14,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from tests.data.collect.kinds import BOTH, Kind, of_kind
+from tests.envs.conftest import Still
 
 
 @pytest.mark.parametrize("key", ["observation", ("next", "reward")])
@@ -40,18 +40,12 @@ def test_the_first_bad_frame_of_a_batch_of_environments_is_named(key, number):
 # ------------------------------------------------------------------ by a collector alone
 
 
-class Spoiled(gym.Env):
+class Spoiled(Still):
     """Returns NaN or infinity in its eighth step."""
-
-    observation_space = Box(-1, 1, (2,))
 
     def __init__(self, spoil: str = "", discrete: bool = False) -> None:
         self.action_space = Discrete(2) if discrete else Box(-1, 1, (1,))
         self.spoil, self.steps = spoil, 0
-
-    def reset(self, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        return np.zeros(2, np.float32), {}
 
     def step(self, action: Any) -> Any:
         self.steps += 1
@@ -60,11 +54,7 @@ class Spoiled(gym.Env):
         return observation, np.nan if bad == "reward" else 1.0, False, False, {}
 
 
-@pytest.fixture(autouse=True)
-def _task() -> Iterator[None]:
-    gym.register("Spoiled-v0", entry_point=Spoiled, max_episode_steps=5)
-    yield
-    del gym.registry["Spoiled-v0"]
+gym.register("Spoiled-v0", entry_point=Spoiled, max_episode_steps=5)
 
 
 @BOTH

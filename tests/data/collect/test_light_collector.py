@@ -14,29 +14,13 @@ from torchrl.modules import ProbabilisticActor
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.collect.collector import AnyCollector, LightCollector
 from rlkit_sac.envs import make_env
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from tests.data.collect.kinds import Kind, of_kind
+from tests.runs.policies import discrete, hybrid
 
 
 def gaussian(observations: int, actions: int) -> TensorDictModuleBase:
     return tanh_gaussian_actor(observations, [-1.0] * actions, [1.0] * actions, num_cells=[8])
-
-
-def hybrid() -> TensorDictModuleBase:
-    actor = tanh_gaussian_actor(
-        9, [-1.0] * 3, [1.0] * 3, num_cells=[8], action_key=("action", "continuous")
-    )
-    return HybridSACLoss(actor, hybrid_critic(9, 3, 3, num_cells=[8])).policy()
-
-
-def boltzmann() -> TensorDictModuleBase:
-    return DiscreteSACLoss(action_value_critic(4, 2, num_cells=[8])).policy()
 
 
 def with_log_density() -> ProbabilisticActor:
@@ -53,9 +37,9 @@ def with_log_density() -> ProbabilisticActor:
 TASKS: dict[str, tuple[str, int | None, Callable[[], TensorDictModuleBase]]] = {
     "time limit": ("Pendulum-v1", 7, lambda: gaussian(3, 1)),
     "mujoco": ("Hopper-v5", None, lambda: gaussian(11, 3)),
-    "discrete": ("CartPole-v1", 11, boltzmann),
+    "discrete": ("CartPole-v1", 11, lambda: discrete(4).policy()),
     "categorical": ("CartPole-v1", None, lambda: categorical_actor(4, 2, num_cells=[8])),
-    "hybrid": ("Platform-v0", 3, hybrid),
+    "hybrid": ("Platform-v0", 3, lambda: hybrid(9, low=[-1.0] * 3, num_actions=3).policy()),
     "log-density": ("Pendulum-v1", 7, with_log_density),
 }
 
@@ -78,15 +62,19 @@ def collect(
     return batches_of(collector, policy)
 
 
+def move(policy: nn.Module) -> None:
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+
+
 def batches_of(collector: AnyCollector, policy: nn.Module) -> tuple[list[TensorDict], torch.Tensor]:
     """The batches of a policy whose parameters move after each, and the generator after it."""
     torch.manual_seed(1)
     batches = []
     for batch in collector:
         batches.append(batch.clone())
-        with torch.no_grad():
-            for parameter in policy.parameters():
-                parameter.add_(0.1 * torch.randn_like(parameter))
+        move(policy)
     collector.shutdown()
     return batches, torch.get_rng_state()
 

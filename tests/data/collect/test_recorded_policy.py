@@ -8,28 +8,17 @@ from tensordict import TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import RecordedPolicy
-from rlkit_sac.modules import (
-    action_value_critic,
-    categorical_actor,
-    hybrid_critic,
-    tanh_gaussian_actor,
-)
-from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
-
-CONTINUOUS = ("action", "continuous")
-
-
-def hybrid_loss() -> HybridSACLoss:
-    actor = tanh_gaussian_actor(3, [-1.0, 0.0], [1.0, 5.0], action_key=CONTINUOUS)
-    return HybridSACLoss(actor, hybrid_critic(3, 2, 4), reward_weights=None)
-
+from rlkit_sac.modules import action_value_critic, categorical_actor, tanh_gaussian_actor
+from rlkit_sac.objectives import DiscreteSACLoss
+from tests.data.collect.test_light_collector import move
+from tests.runs.policies import discrete, hybrid
 
 POLICIES = {
     "continuous": lambda: tanh_gaussian_actor(3, [-1.0, -2.0], [1.0, 2.0]),
-    "boltzmann": lambda: DiscreteSACLoss(action_value_critic(3, 4)).policy(),
+    "boltzmann": lambda: discrete(3, num_actions=4).policy(),
     "categorical": lambda: categorical_actor(3, 4),
-    "epsilon": lambda: DiscreteSACLoss(action_value_critic(3, 4)).policy(epsilon=0.5),
-    "hybrid": lambda: hybrid_loss().policy(),
+    "epsilon": lambda: discrete(3, num_actions=4).policy(epsilon=0.5),
+    "hybrid": lambda: hybrid(3, low=[-1.0, -5.0], num_actions=4).policy(),
 }
 MODES = [ExplorationType.RANDOM, ExplorationType.DETERMINISTIC]
 
@@ -58,9 +47,7 @@ def test_it_acts_as_the_policy(kind: str, batch_size: list[int], mode: Explorati
     with set_exploration_type(mode):
         for seed in range(4):
             assert_same(recorded, policy, batch_size, seed)
-            with torch.no_grad():
-                for parameter in policy.parameters():
-                    parameter.add_(0.1 * torch.randn_like(parameter))
+            move(policy)
 
 
 def test_it_follows_the_exploration_type_and_the_weights_of_rewards() -> None:

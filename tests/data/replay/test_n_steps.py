@@ -11,7 +11,8 @@ from torchrl.envs.transforms import MultiStepTransform
 from rlkit_sac.data import NStepTransform, make_replay_buffer
 from rlkit_sac.data.replay.n_steps import TRAJECTORY
 from rlkit_sac.errors import ConfigError
-from tests.objectives.losses import make_double_batch, own_loss
+from tests.objectives.losses import own_loss
+from tests.objectives.networks import make_data
 
 N, GAMMA = 3, 0.7
 #: Episodes of two environments: their numbers, lengths, and how they end.
@@ -131,7 +132,7 @@ def test_torchrl_s_transform_bootstraps_from_terminal_states_where_this_does_not
 @pytest.mark.parametrize("kind", ["continuous", "boltzmann", "categorical", "hybrid", "value"])
 def test_losses_discount_the_value_by_the_steps_of_each_row(kind: str) -> None:
     torch.manual_seed(0)
-    frames, value = make_double_batch(kind, 9), 2.0
+    frames, value = make_data(kind, 9), 2.0
     frames["next", "terminated"] = (torch.arange(9) == 3).unsqueeze(-1)
     frames["next", "done"] = frames["next", "terminated"] | (torch.arange(9) == 6).unsqueeze(-1)
     frames[TRAJECTORY] = torch.tensor([0] * 4 + [1] * 3 + [2] * 2)

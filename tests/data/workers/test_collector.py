@@ -18,7 +18,7 @@ from rlkit_sac.data import NStepTransform, WorkerCollector, make_collector, make
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault, WorkersLost
 from rlkit_sac.modules import tanh_gaussian_actor
-from tests.data.collect.test_light_collector import TASKS, assert_same
+from tests.data.collect.test_light_collector import TASKS, assert_same, move
 from tests.data.replay.test_n_steps import GAMMA, N, enumerated, lines
 from tests.data.workers.conftest import CPUS
 from tests.data.workers.tasks import create
@@ -69,9 +69,7 @@ def take_until_a_fault(collector: Any, policy: Any) -> tuple[list[TensorDict], E
     try:
         for batch in collector:
             batches.append(batch.clone())
-            with torch.no_grad():
-                for parameter in policy.parameters():
-                    parameter.add_(0.1 * torch.randn_like(parameter))
+            move(policy)
     except EnvironmentFault as fault:
         return batches, fault
     raise AssertionError("no environment has failed")

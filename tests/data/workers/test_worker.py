@@ -17,7 +17,7 @@ from torch import nn
 from rlkit_sac.data import make_collector
 from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
-from tests.data.collect.test_light_collector import TASKS
+from tests.data.collect.test_light_collector import TASKS, batches_of, move
 from tests.recurrent_policies import recurrent_gaussian
 
 MEMORY = ("Pendulum-v1", 7, lambda: recurrent_gaussian("gru"))
@@ -32,17 +32,9 @@ def _threads() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def move(policy: nn.Module) -> None:
-    with torch.no_grad():
-        for parameter in policy.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-
-
 def of_one_process(
     create_env: Callable[..., Any], policy: TensorDictModuleBase, num_envs: int, **options: Any
 ) -> tuple[list[TensorDict], torch.Tensor]:
-    torch.manual_seed(1)
-    batches = []
     collector = make_collector(
         create_env(num_envs=num_envs, first_index=0),
         policy,
@@ -50,11 +42,7 @@ def of_one_process(
         frames_per_batch=STEPS * num_envs,
         **options,
     )
-    for batch in collector:
-        batches.append(batch.clone())
-        move(policy)
-    collector.shutdown()
-    return batches, torch.get_rng_state()
+    return batches_of(collector, policy)
 
 
 def of_workers(
