@@ -137,6 +137,8 @@ def _run_of(file: Path) -> Path | None:
         return file.parent
     if file.name.endswith("monitor.csv"):
         name = file.name.removesuffix("monitor.csv").rstrip(".")
+        if name.startswith("eval"):  # of evaluations, whose episodes are not training's
+            return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
         return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
@@ -162,7 +164,10 @@ def _read_run(
         found = next((name for name in tags if name in entries), None)
         if found is not None:
             check_numbers(file, entries[found], list(entries[found].columns))
-            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
+            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1)
+            rows = rows.dropna(subset=["frames"])
+            if rows[COLUMNS[table]].isna().any():
+                warn(f"{file} has returns that are nan, which averages leave out")
             check_frames(file, rows["frames"], strictly=table == "evaluations")
             return tags[found], told | hyperparameters, rows.astype({"frames": "int64"})
         seen += entries
@@ -179,7 +184,10 @@ def _logs(
     for file in files:
         if file.name == "progress.csv":
             progress = read_rows(file, [STEPS])
-            entries = {name: progress[[STEPS, name]] for name in progress.columns}
+            # A cell is empty between two evaluations, and nan of a run that diverged.
+            text = pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False)
+            given = (text[: len(progress)] != "").set_axis(progress.index)
+            entries = {name: progress.loc[given[name], [STEPS, name]] for name in progress.columns}
             yield "Stable-Baselines3", file, entries, {}
     header, entries = ["frames", "value"], {}
     for file in files:

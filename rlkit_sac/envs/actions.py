@@ -246,7 +246,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
             the space as it is, with a warning of bounds that are too wide to explore.
 
     Raises:
-        ConfigError: for bounds of another shape.
+        ConfigError: for bounds of another shape, or beyond those of the space.
 
     >>> with_bounds(Box(-np.inf, np.inf, (2,)), [[-1, 1], [0, 3]])
     Box([-1.  0.], [1. 3.], (2,), float32)
@@ -270,6 +270,8 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
         if is_choice(part) or not isinstance(part, Box):
             return part
         own = np.array(list(islice(rows, part.low.size)), part.dtype).reshape(*part.shape, 2)
+        if (own[..., 0] < part.low).any() or (own[..., 1] > part.high).any():
+            raise ConfigError(f"env.action_bounds is {bounds}, beyond those of the task, {part}")
         return Box(own[..., 0], own[..., 1], dtype=part.dtype.type)
 
     return changed_space(space, bounded)
@@ -312,7 +314,7 @@ def _masks(nested: Any) -> Iterator[Any]:
 
 def _checked_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
     given = np.asarray(mask)
-    if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+    if given.dtype.kind not in "biuf" or not ((given == 0) | (given == 1)).all():
         raise ValueError(f"action_mask must hold 0 and 1, or false and true, got {mask!r}")
     array = given.astype(bool)
     if array.shape[-1:] != (count,):

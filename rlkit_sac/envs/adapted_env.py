@@ -230,7 +230,7 @@ class TaskEntries(Transform):
         values = self.tensors.actions(written)
         for key, (spec, choice), value in zip(self._acted, self._action_specs, values, strict=True):
             encoded = value if choice is None else choice.to_one_hot(value, safe=False)
-            tensordict.set(key, encoded.to(spec.dtype).reshape(*self._batch, *spec.shape))
+            tensordict.set(key, encoded.to(spec.dtype).reshape([*self._batch, *spec.shape]))
         return tensordict
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:

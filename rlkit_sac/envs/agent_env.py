@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
+from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion, with_bounds
@@ -27,7 +28,7 @@ from rlkit_sac.envs.task_spaces import conversions, task_description
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
 
 # By the id of the environment without wrappers, until it is closed.
-_in_use: WeakValueDictionary[int, AgentEnv] = WeakValueDictionary()
+_in_use: WeakValueDictionary[int, AgentEnv | EnvBase] = WeakValueDictionary()
 
 
 class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
@@ -113,8 +114,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         self._sum_type = sum_type
         entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
         self.observation_space = entries
-        self._stepped = _stepped_by(env)
-        _in_use.update(dict.fromkeys(self._stepped, self))
+        self._stepped = mark_in_use(env, self)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -208,11 +208,18 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         raise EnvironmentFault(text) from error
 
 
-def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
+def mark_in_use(env: gym.Env[Any, Any] | EnvBase, by: AgentEnv | EnvBase) -> set[int]:
+    """Note what steps an environment, as long as that exists, for :func:`refuse_shared`."""
+    stepped = _stepped_by(env)
+    _in_use.update(dict.fromkeys(stepped, by))
+    return stepped
+
+
+def refuse_shared(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
     """Refuses an environment that another one, made before, steps too.
 
     Args:
-        env: a new environment.
+        env: a new environment, of Gymnasium or TorchRL.
         name: of its task.
 
     Raises:
@@ -224,12 +231,22 @@ def refuse_shared(env: gym.Env[Any, Any], name: str) -> None:
     if not stepped.isdisjoint(_in_use):
         raise ConfigError(
             f"{name}: the function or entry point returned an environment that is in use already "
-            f"({env.unwrapped}): make a new one in each call"
+            f"({type(_own(env)).__name__}): make a new one in each call"
         )
 
 
-def _stepped_by(env: gym.Env[Any, Any]) -> set[int]:
+def _own(env: Any) -> Any:
+    """What lies under all wrappers."""
+    if isinstance(env, gym.Env):
+        return env.unwrapped
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    inner = vars(env).get("_env", env)  # of TorchRL's wrappers
+    return inner.unwrapped if isinstance(inner, gym.Env) else inner
+
+
+def _stepped_by(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
     """Identities of what lies under all wrappers, and of the environments that it holds."""
-    own = env.unwrapped
+    own = _own(env)
     held = (each for each in getattr(own, "__dict__", {}).values() if isinstance(each, gym.Env))
     return {id(own), *(id(each.unwrapped) for each in held)}

@@ -14,14 +14,17 @@ from operator import attrgetter
 from typing import Any, cast
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 from torchrl.envs import EnvBase, GymWrapper
 
-from rlkit_sac.envs.action_masks import with_action_masks
+from rlkit_sac.envs.action_masks import ACTION_MASK, with_action_masks
 from rlkit_sac.envs.agent_env import AgentEnv, refuse_shared
 from rlkit_sac.envs.frame_stack import FrameStack
 from rlkit_sac.envs.seeding import EpisodeSeeding
+from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, summary
 
@@ -132,6 +135,7 @@ def make_gym_env(
     Box(-1.0, 1.0, (1,), float32)
     """
     refuse_shared(env, spec.id)
+    _warn_of_statistics(env, spec.id)
     try:
         env = with_action_masks(env) if action_mask else env
         # Within the seeded episode, which a resumed run repeats.
@@ -188,7 +192,13 @@ def create(
     torch.Size([])
     """
     try:
-        arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
+        try:
+            arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
+        except Exception as error:
+            raise ConfigError(
+                f"env.kwargs cannot be copied for each environment ({summary(error)}): let the "
+                "task make such an object"
+            ) from error
         if render_mode is not None:
             arguments["render_mode"] = render_mode
         with warnings.catch_warnings(), _quiet_mujoco(spec):
@@ -199,12 +209,7 @@ def create(
             if callable(made_by):
                 made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
                 if isinstance(made, gym.vector.VectorEnv):
-                    mode = made.metadata.get("autoreset_mode")
-                    if mode not in (AutoresetMode.DISABLED, AutoresetMode.SAME_STEP):
-                        raise ConfigError(
-                            f"its autoreset mode is {mode}, which wastes a step: give "
-                            "vector_kwargs: {autoreset_mode: Disabled}"
-                        )
+                    _check_vector(made)
                     made = GymWrapper(made)
                 if isinstance(made, EnvBase):
                     return made
@@ -230,6 +235,36 @@ def create(
             f"its modes are {', '.join(map(repr, modes)) or 'none'}"
         )
     return env
+
+
+def _check_vector(env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+    """Refuse what TorchRL's wrapper of a vector environment would change or leave out."""
+    mode = env.metadata.get("autoreset_mode")
+    if mode not in (AutoresetMode.DISABLED, AutoresetMode.SAME_STEP):
+        raise ConfigError(
+            f"its autoreset mode is {mode}, which wastes a step: give "
+            "vector_kwargs: {autoreset_mode: Disabled}"
+        )
+    spaces = env.single_observation_space, env.single_action_space
+    starts = [getattr(leaf, "start", 0) for each in spaces for _, leaf, _ in leaves(each)]
+    if any(map(np.any, starts)) or ACTION_MASK in env.reset(seed=0)[1]:
+        raise ConfigError(
+            "a vector environment whose choices begin elsewhere than at 0, or that gives masks of "
+            "actions, is not supported: give one environment, and env.num_envs"
+        )
+
+
+def _warn_of_statistics(env: gym.Env[Any, Any], name: str) -> None:
+    """Warn of wrappers whose numbers in training are not those in evaluations."""
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, (NormalizeObservation, NormalizeReward)):
+            warnings.warn(
+                f"{name}: each environment has statistics of its own in {type(env).__name__}, so "
+                "evaluations have other numbers than training: leave it out, and set "
+                "normalization.observations and normalization.rewards",
+                stacklevel=2,
+            )
+        env = env.env
 
 
 @contextmanager

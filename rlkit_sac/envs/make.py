@@ -28,6 +28,7 @@ from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
+from rlkit_sac.envs.agent_env import mark_in_use, refuse_shared
 from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
@@ -146,7 +147,7 @@ def make_env(
         if num_envs > 1 and not made.batch_size:
             if made.batch_locked:
                 made.close()
-                made = SerialEnv(num_envs, construct)
+                made = SerialEnv(num_envs, partial(_new, construct, spec.id))
             else:
                 made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
         adapted = _adapt(made.to(device), spec.id, num_envs, **seen)
@@ -172,14 +173,25 @@ def make_env(
     return TransformedEnv(base, Compose(InitTracker(), StepCounter(), PreviousAction()))
 
 
+def _new(construct: Callable[[], EnvBase], name: str) -> EnvBase:
+    """One of several environments, which must not be another of them."""
+    env = construct()
+    refuse_shared(env, name)
+    mark_in_use(env, env)
+    return env
+
+
 def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv:
     if num_envs not in (1, env.batch_size.numel()):
         raise ConfigError(
             f"{name}: env.num_envs is {num_envs}, but the function made a batch of "
             f"{env.batch_size.numel()}: set that, or give the function the number (env.kwargs)"
         )
+    refuse_shared(env, name)
     try:
-        return AdaptedEnv(env, **options)
+        adapted = AdaptedEnv(env, **options)
+        mark_in_use(env, adapted)
+        return adapted
     except ConfigError as error:
         env.close(raise_if_closed=False)
         raise ConfigError(f"{name}: {error}") from error

@@ -141,7 +141,7 @@ class ObservationConversion:
             shape = list(box.shape)
             found.append({"key": key, "shape": shape})
             if is_image(box):
-                first = len(shape) == 2 or shape[-3] < shape[-1]
+                first = len(shape) == 2 or _channels_first(*shape[-3:])
                 found[-1] |= {
                     "scale": int(box.high.max()),
                     "channels": "first" if first else "last",
@@ -255,6 +255,12 @@ def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
     (True, False)
     """
     return [n for n in first if n != 1] == [n for n in second if n != 1]
+
+
+def _channels_first(first: int, middle: int, last: int) -> bool:
+    """Whether the two other axes of an image are equal, or where that does not tell, longer."""
+    equal_after, equal_before = middle == last, first == middle
+    return equal_after if equal_after != equal_before else first < last
 
 
 def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:

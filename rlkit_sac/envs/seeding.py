@@ -87,6 +87,8 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._actions.append(_leaves(action))
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._outcome = observation, reward
+        if terminated not in (0, 1) or truncated not in (0, 1):
+            raise TypeError(f"terminated {terminated!r} and truncated {truncated!r} are not bool")
         exact = reward if isinstance(reward, float) else np.asarray(reward, np.float64).ravel()
         self.episode_return = self.episode_return + exact
         return observation, reward, bool(terminated), bool(truncated), info

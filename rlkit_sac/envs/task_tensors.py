@@ -93,10 +93,11 @@ class TaskTensors:
                 )
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
-            if not isinstance(leaf, Box) and not self.observe.is_count(leaf):
+            if not isinstance(leaf, Box):
                 counts, starts = choice_values(leaf)
                 index = values.reshape(-1, len(counts)) - starts
-                if (index < 0).any() or (index >= counts).any():
+                most = np.subtract(counts, not self.observe.is_count(leaf))  # as in training
+                if (index < 0).any() or (index > most).any():
                     raise ValueError(f"{name} is {values.tolist()}, wanted {leaf}")
             tensors.append(torch.from_numpy(values))
         return tensors, front

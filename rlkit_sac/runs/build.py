@@ -37,11 +37,11 @@ from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
 from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
 from rlkit_sac.runs.networks import has_images
+from rlkit_sac.runs.policy import check_spaces
 from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
 from rlkit_sac.runs.resume import (
     PARAMETER_PREFIXES,
     check_resume,
-    check_spaces,
     find_start,
     resume_after_restart,
 )
@@ -113,7 +113,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         _check_task(config, env)
         if start is not None:
             with named("resume"):
-                check_spaces(start, env)
+                check_spaces(start.folder, env)
         workers = config.workers
         if workers.number:
             with named("workers.address" if workers.address else "workers.number"):

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 from tensordict.nn import TensorDictModuleBase
+from torchrl.envs import EnvBase
 
 from rlkit_sac.config.options import options_of
 from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.envs import closing_env
+from rlkit_sac.envs import closing_env, describe_task
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
@@ -168,6 +169,30 @@ def stored_task(folder: Path) -> dict[str, Any] | None:
     return read_described(folder / "policy.json", version=FORMAT_VERSION)["task"]
 
 
+def check_spaces(folder: Path, env: EnvBase) -> None:
+    """Refuse a task that has other spaces by now than when a policy was saved.
+
+    Args:
+        folder: of the policy.
+        env: of the task.
+
+    Raises:
+        ConfigError: naming what is another one.
+    """
+    stored, own = stored_task(folder), describe_task(env)
+    if stored is None or own is None or stored == own:
+        return
+    changes = [
+        f"{name} was {stored.get(name)} and is {own[name]} now"
+        for name in own
+        if stored.get(name) != own[name]
+    ]
+    raise ConfigError(
+        f"the policy in {folder} does not fit: of the task {'; '.join(changes)}. Give the task the "
+        "spaces that it had, or begin another run"
+    )
+
+
 def find_policy(run_dir: Path, which: str) -> Path:
     """The folder that :func:`load_policy` reads.
 
@@ -226,6 +251,7 @@ class StoredRun:
             )
         usual, weights = config.evaluation, found.config.get("loss.reward_weights")
         self.path, self.frames, self.task = found.run_path, found.frames, usual.env(config.env)
+        self.folder = found.folder
         self.options = {
             "episodes": usual.episodes,
             "seed": evaluation_seed(config.seed),
@@ -241,7 +267,9 @@ class StoredRun:
             policy: the acting module.
 
         Raises:
+            ConfigError: if the task has other spaces by now.
             RunError: as of :func:`~rlkit_sac.runs.evaluate`.
         """
         with closing_env(evaluation_env(self.task, episodes=self.options["episodes"])) as env:
+            check_spaces(self.folder, env)
             return evaluate(policy, env, **self.options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, Space
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
@@ -18,7 +19,8 @@ from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
-from rlkit_sac.envs.spaces import leaves
+from rlkit_sac.envs.observations import is_image
+from rlkit_sac.envs.spaces import at, leaves
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
@@ -38,7 +40,12 @@ MAY_CHANGE = (
     "workers.cpus",
     "prior.run",  # it may have moved; the checkpoint has the prior's weights
     "replay.prior_data",  # the same, with a checksum
-    "evaluation.*",
+    "evaluation.interval",  # and all but kwargs, which make another task
+    "evaluation.episodes",
+    "evaluation.deterministic",
+    "evaluation.epsilon",
+    "evaluation.stop_at",
+    "evaluation.video",
     "loss.reward_weights",
     "update.lr*",
     "update.schedules",
@@ -98,30 +105,6 @@ def resume_after_restart(config: BaseRunConfig) -> None:
         config.resume = str(run_path)
 
 
-def check_spaces(start: Checkpoint, env: EnvBase) -> None:
-    """Refuse to resume a run whose task has other spaces by now.
-
-    Args:
-        start: where it resumes.
-        env: of the task.
-
-    Raises:
-        ConfigError: naming what is another one.
-    """
-    stored, own = stored_task(start.folder), describe_task(env)
-    if stored is None or own is None or stored == own:
-        return
-    changes = [
-        f"{name} was {stored.get(name)} and is {own[name]} now"
-        for name in own
-        if stored.get(name) != own[name]
-    ]
-    raise ConfigError(
-        f"cannot resume from {start.folder}: of the task {'; '.join(changes)}. Give the task the "
-        "spaces that it had, or begin another run"
-    )
-
-
 def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) -> None:
     """Refuse to take over data or networks of a run whose numbers have other meanings.
 
@@ -143,7 +126,9 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
             )
         return
     (seen, before), (sees, now) = conversions(stored), conversions(own)
-    found, wanted = ([list(path) for path, *_ in leaves(each.space)] for each in (seen, sees))
+    found, wanted = (
+        [(at(path), _kind(leaf)) for path, leaf, _ in leaves(each.space)] for each in (seen, sees)
+    )
     _check_equal("the parts of the observation", found, wanted, run)
     if before.agent_space().__class__ is not now.agent_space().__class__:
         return  # of which the data or the weights will tell
@@ -156,6 +141,11 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     for name, text in names.items():
         found, wanted = (getattr(each, name).tolist() for each in (before, now))
         _check_equal(f"the {text} of the actions", found, wanted, run)
+
+
+def _kind(leaf: Space[Any]) -> Any:
+    """What gives the numbers of a part of an observation their meaning."""
+    return list(leaf.shape) if isinstance(leaf, Box) and not is_image(leaf) else str(leaf)
 
 
 def _check_equal(name: str, found: Any, wanted: Any, run: Path | str) -> None:

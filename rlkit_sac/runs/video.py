@@ -23,7 +23,7 @@ from rlkit_sac.errors import ConfigError, check_installed, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
 from rlkit_sac.runs.files import os_errors_named
-from rlkit_sac.runs.policy import StoredRun, find_policy, load_policy
+from rlkit_sac.runs.policy import StoredRun, check_spaces, find_policy, load_policy
 
 VideoFormat = Literal["mp4", "gif"]
 
@@ -138,6 +138,7 @@ def record_run(
     checkpoint = find_policy(Path(run_dir), which)
     run, policy = StoredRun(checkpoint), load_policy(checkpoint, into=into, device="cpu")
     with closing_env(_rendered(run.task)) as env:
+        check_spaces(run.folder, env)
         return record_video(
             policy,
             env,

@@ -155,5 +155,16 @@ def test_the_files_of_a_run_are_one_and_those_of_our_runs_are_left_out(tmp_path:
     tables = [load_external_runs(tmp_path, table=name) for name in ("evaluations", "episodes")]
     for table in tables:
         assert table[["run", "task"]].to_numpy().tolist() == [[str(log.resolve()), "Ant-v5"]]
-    (log / "eval.monitor.csv").write_text(monitor)
+    (log / "eval.monitor.csv").write_text(monitor)  # of other episodes
+    assert load_external_runs(tmp_path, table="episodes").equals(tables[1])
+    (log / "test.monitor.csv").write_text(monitor)
     assert load_external_runs(tmp_path, table="episodes")["run"].nunique() == 2
+
+
+def test_a_return_that_is_nan_is_told(tmp_path: Path) -> None:
+    text = "time/total_timesteps,eval/mean_reward\n10,1.0\n20,\n30,nan\n"
+    (tmp_path / "progress.csv").write_text(text)
+    with pytest.warns(UserWarning, match="has returns that are nan"):
+        found = load_external_runs(tmp_path, task="X")
+    assert found["frames"].tolist() == [10, 30]
+    assert found["return_mean"].isna().tolist() == [False, True]

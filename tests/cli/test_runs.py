@@ -130,4 +130,7 @@ def test_clone_saves_a_policy_that_a_run_has_as_its_prior(
     assert main(["train", "kl_prior_sac", *SHORT, *prior]) == 0
     with pytest.raises(SystemExit, match="2"):
         main(["train", "clone", "--data", str(run), "--output", "o", "--env.id", "CartPole-v1"])
-    assert "do not fit the task: 'observation'" in capsys.readouterr().err
+    assert (
+        "the parts of the observation was [('', [3])], and is [('', [4])]"
+        in capsys.readouterr().err
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from functools import partial
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from hypothesis import given
 from hypothesis import strategies as st
+from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, TransformedEnv
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import check_env, make_env
@@ -72,6 +75,100 @@ def test_one_that_was_dropped_is_free_again(register) -> None:
     make_env("Pendulum-v1")  # the first one of a process is kept by an exception in TorchRL
     for _ in range(2):
         make_env(name).reset()  # and is collected
+
+
+class Simulated(PendulumEnv):
+    """One of TorchRL."""
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: TransformedEnv(env), GymWrapper])
+def test_two_environments_of_torchrl_are_not_one_object(wrap) -> None:
+    one: Any = Line() if wrap is GymWrapper else Simulated()
+    if wrap is GymWrapper:
+        one.action_space, one.metadata = Box(-1, 1, (1,)), {}
+    env = make_env(lambda: wrap(one))
+    with pytest.raises(ConfigError, match="in use already"):
+        make_env(lambda: wrap(one))
+    env.close()
+    if wrap is GymWrapper:
+        with pytest.raises(ConfigError, match="in use already"):
+            make_env(lambda: wrap(one), num_envs=2).reset()
+
+
+@pytest.mark.parametrize("flags", [({}, False), (None, False), (False, "False"), (False, {"a": 1})])
+def test_flags_are_bools(register, flags: Any) -> None:
+    class Flagged(Line):
+        def step(self, action: Any) -> Any:
+            return np.zeros(1, np.float32), 0.0, *flags, {}
+
+    env = make_env(register(entry_point=Flagged))
+    with pytest.raises(EnvironmentFault, match=r"terminated .* and truncated .* are not bool"):
+        env.rollout(2)
+
+
+@pytest.mark.parametrize("wrapper", ["NormalizeObservation", "NormalizeReward"])
+def test_statistics_of_each_environment_alone_are_told(wrapper: str) -> None:
+    with pytest.warns(UserWarning, match=f"in {wrapper}, so evaluations have other numbers"):
+        make_env(lambda: getattr(gym.wrappers, wrapper)(Line()))
+
+
+def test_vector_environments_that_torchrl_would_change_are_refused(register) -> None:
+    class Chosen(Line):
+        metadata: ClassVar[dict[str, Any]] = {}
+        action_space = Discrete(3, start=1)
+
+    class Masked(Chosen):
+        action_space = Discrete(3)
+
+        def reset(self, **options: Any) -> Any:
+            return super().reset(**options)[0], {"action_mask": np.ones(3, np.int8)}
+
+    for task in (Chosen, Masked):
+        name = register(entry_point=task)
+        options = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
+        with pytest.raises(ConfigError, match="a vector environment whose choices begin"):
+            make_env(partial(gym.make_vec, name, num_envs=2, vector_kwargs=options))
+
+
+def test_an_index_reaches_a_gymnasium_environment_of_torchrl() -> None:
+    env = make_env(lambda: GymEnv("CartPole-v1", categorical_action_encoding=True))
+    assert env.rollout(3)["action"].shape == (3,)
+
+
+def test_kwargs_that_cannot_be_copied_are_named(register) -> None:
+    name = register(entry_point=Line)
+    with pytest.raises(ConfigError, match=r"env\.kwargs cannot be copied .*lock"):
+        make_env(name, kwargs={"settings": threading.Lock()})
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels"),
+    [
+        ((12, 8, 8), "first"),
+        ((7, 7, 20), "last"),
+        ((3, 4, 5), "first"),
+        ((84, 84, 3), "last"),
+        ((210, 160, 3), "last"),
+        ((3, 3, 3), "last"),
+        ((4, 12, 8, 8), "first"),
+    ],
+)
+def test_channels_are_beside_two_axes_that_are_equal(shape: Any, channels: str) -> None:
+    (found,) = ObservationConversion(Box(0, 255, shape, np.uint8)).layout()
+    assert found["channels"] == channels
+
+
+@pytest.mark.parametrize("count", [-1, 51])
+def test_act_refuses_counters_that_training_refuses(count: int) -> None:
+    space, actions = (
+        space_to_json(each) for each in (Dict(at=Box(0, 1, (1,)), n=Discrete(50)), Box(-1, 1, (1,)))
+    )
+    task = {"observation_space": space, "action_space": actions}
+    tensors = TaskTensors({**task, "observation_indices": None, "rescale_actions": True})
+    for fine in (0, 49, 50):  # one too far counts as the last
+        tensors.observed({"at": np.zeros(1), "n": fine})
+    with pytest.raises(ValueError, match="wanted Discrete"):
+        tensors.observed({"at": np.zeros(1), "n": count})
 
 
 def test_a_constructor_may_change_its_arguments(register) -> None:
@@ -194,7 +291,17 @@ def test_a_flat_mask_with_two_readings_is_told_once() -> None:
         convert.allowed(np.ones(5))
 
 
-@pytest.mark.parametrize("mask", [[0.0, -np.inf, -np.inf], [np.nan, 0, 1], ["1", "0", "1"]])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        [0.0, -np.inf, -np.inf],
+        [np.nan, 0, 1],
+        ["1", "0", "1"],
+        [0, -1e9, 0],  # of logits
+        [1, -1, 1],
+        [0, 1, 2],  # indices
+    ],
+)
 def test_a_mask_of_other_numbers_is_refused(mask: Any) -> None:
     with pytest.raises(ValueError, match="action_mask must hold 0 and 1"):
         ActionConversion(Discrete(3), rescale=True).allowed(np.array(mask))

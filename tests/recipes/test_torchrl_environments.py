@@ -13,18 +13,19 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import evaluate, export_policy
 from tests.envs.track import Track
-from tests.recipes.running import QUICK
 
-SHORT: dict[str, Any] = {
-    **QUICK,
+QUICK: dict[str, Any] = {
     "env.max_episode_steps": 10,
     "collector.total_frames": 400,
     "evaluation.interval": 200,
     "evaluation.episodes": 3,
+    "network.num_cells": [16],
+    "logging.progress": False,
+    "compile": False,
 }
 RATES = {f"update.lr_{name}": 3e-3 for name in ("actor", "qvalue", "alpha")}
 LEARNED: dict[str, Any] = {
-    **SHORT,
+    **QUICK,
     **RATES,
     "env.max_episode_steps": 20,
     "collector.total_frames": 12_800,
@@ -54,7 +55,7 @@ LEARNING = {"collector.learning_starts": 160, "replay.batch_size": 32, "update.u
 def test_a_batch_trains_resumes_evaluates_acts_and_is_exported(
     recipe: str, action: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = {**SHORT, **({} if recipe == "acer" else LEARNING)}
+    options = {**QUICK, **({} if recipe == "acer" else LEARNING)}
     options["env.kwargs"] = {"action": action, "num": 8}
     run = rlkit_sac.train(recipe, env=Track, seed=1, **options)
     stored = yaml.safe_load((run.path / "config.yaml").read_text())["env"]
@@ -90,7 +91,7 @@ def test_a_batch_is_learned(recipe: str, action: str) -> None:
 
 def test_workers_are_refused_a_batch_that_the_function_chose() -> None:
     with pytest.raises(ConfigError, match="batch"):
-        rlkit_sac.train("sac", env=Track, **SHORT, **LEARNING, **{"workers.number": 2})
+        rlkit_sac.train("sac", env=Track, **QUICK, **LEARNING, **{"workers.number": 2})
 
 
 @pytest.mark.slow
