@@ -38,7 +38,7 @@ def test_hard_move_is_reached(tmp_path):
 def test_the_discrete_action_tells_what_the_continuous_one_is(tmp_path):
     run = learn(
         tmp_path,
-        "--env.id analytic/MixedToy-v0 --collector.total_frames 2000"
+        "--config published --env.id analytic/MixedToy-v0 --collector.total_frames 2000"
         " --collector.init_random_frames 200 --collector.learning_starts 200"
         " --replay.batch_size 64 --network.num_cells [64,64] --evaluation.interval 500",
     )
