@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,10 +105,8 @@ def test_critics_that_see_what_the_policy_does_not_learn_in_fewer_frames(seed: i
         "env.observation_keys": ["at"],
         "evaluation.kwargs": {"storm": 0.0},
     }
-    without, seeing = (
-        rlkit_sac.train("sac", env=Track, seed=seed, **options, **{"network.critic_keys": keys})
-        for keys in (None, ["at", "wind"])
-    )
+    begin = partial(rlkit_sac.train, "sac", env=Track, config="published", seed=seed, **options)
+    without, seeing = (begin(**{"network.critic_keys": keys}) for keys in (None, ["at", "wind"]))
     late = [run.evaluations["return_mean"].iloc[-5:].mean() for run in (without, seeing)]
     assert late[1] > late[0] + 0.5
     assert seeing.policy().in_keys == ["observation"]
