@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +18,12 @@ from rlkit_sac.envs import closing_env, describe_task
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
 from rlkit_sac.runs.directory import best_frames
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
 from rlkit_sac.runs.files import (
     checksum,
+    join_state,
     os_errors_named,
     read_checked,
     read_described,
@@ -212,6 +214,7 @@ def find_policy(run_dir: Path, which: str) -> Path:
         raise RunError(f"no policy to load: there is no {wanted}")
     if which == "last":
         return steps[max(steps)]
+    _check_evaluations(run_dir, steps[max(steps)])
     best = best_frames(run_dir, among=steps)
     if best is None:
         raise RunError(
@@ -219,6 +222,20 @@ def find_policy(run_dir: Path, which: str) -> Path:
             "load the last"
         )
     return steps[best]
+
+
+def _check_evaluations(run_dir: Path, newest: Path) -> None:
+    """Refuse a table of evaluations that is shorter than it was at the newest checkpoint."""
+    if not (newest / MANIFEST).is_file():
+        return
+    state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
+    file, wanted = run_dir / "evaluations.csv", state["run"]["evaluations"]["size"]
+    size = file.stat().st_size if file.is_file() else 0
+    if size < wanted:
+        raise RunError(
+            f"{file} has {size} bytes, but had {wanted} at the checkpoint {newest.name}: put the "
+            "rows back, or load the last policy"
+        )
 
 
 class StoredRun:

@@ -111,6 +111,14 @@ def files_of(path: Path) -> list[str]:
     return [str(file.relative_to(path)) for file in [*files, segments[0], segments[-1]]]
 
 
+def test_the_best_policy_is_not_chosen_among_fewer_evaluations(path: Path) -> None:
+    table = path / "evaluations.csv"
+    table.write_bytes(b"".join(table.read_bytes().splitlines(keepends=True)[:2]))
+    with pytest.raises(RunError, match=r"evaluations\.csv has \d+ bytes, but had \d+ at the"):
+        load_policy(path, which="best")
+    load_policy(path)
+
+
 VARIANTS = {name: (name, []) for name in RECIPES} | {
     "priorities": ("sac", ["--replay.prioritized", "true"]),
     "memory map": ("sac", ["--replay.storage", "memmap"]),
