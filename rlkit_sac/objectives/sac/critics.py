@@ -242,7 +242,7 @@ class Critics:
         if self.normalizer is not None and self.normalizer.key in inputs.keys():  # noqa: SIM118
             inputs = self.normalizer.normalized(inputs)
         if self.encoded or self.memory is not None:
-            frozen = not any(each.requires_grad for each in members.params.values(True, True))
+            frozen = True not in [each.requires_grad for each in members.params.values(True, True)]
             inputs = detached(inputs, self.encoded if frozen else ())
         if self.memory is not None:
             inputs = self.memory.head_inputs_of_each(inputs, remembered, detached=frozen)

@@ -386,7 +386,7 @@ def actor_distribution(
         states: ``[*]``, with normalized observations, or what the head reads.
         masked: whether a mask of actions will be applied to the logits.
     """
-    like = next(params.values(True, True))
+    like, *_ = params.values(True, True)
     # TorchRL calls losses in the deterministic mode; a draw needs the random one.
     with (
         set_exploration_type(ExplorationType.RANDOM),
