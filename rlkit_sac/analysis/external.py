@@ -68,8 +68,8 @@ def load_external_runs(
 
     Returns:
         The columns `run`, `recipe`, `task`, `seed`, `system`, `frames` and `return_mean`, or for
-        episodes `return`; monitors add `length`. Rows without a return are left out, and runs that
-        cannot be read, with a warning.
+        episodes `return`; monitors add `length`. Rows without a return are left out,
+        those of nan kept. Runs that cannot be read are left out with a warning.
 
     Raises:
         ConfigError: nothing is found, `table` is unknown, or tensorboard is needed and not
@@ -185,8 +185,10 @@ def _logs(
         if file.name == "progress.csv":
             progress = read_rows(file, [STEPS])
             # A cell is empty between two evaluations, and nan of a run that diverged.
-            text = pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False)
-            given = (text[: len(progress)] != "").set_axis(progress.index)
+            given = progress.notna()
+            if len(progress):
+                text = pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False)
+                given = (text[: len(progress)] != "").set_axis(progress.index)
             entries = {name: progress.loc[given[name], [STEPS, name]] for name in progress.columns}
             yield "Stable-Baselines3", file, entries, {}
     header, entries = ["frames", "value"], {}

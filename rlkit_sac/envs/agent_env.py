@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
-from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion, with_bounds
+from rlkit_sac.envs.in_use import mark_in_use, mark_unused
 from rlkit_sac.envs.observations import (
     CRITIC_OBSERVATION,
     ObservationConversion,
@@ -25,10 +23,7 @@ from rlkit_sac.envs.observations import (
 )
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.task_spaces import conversions, task_description
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, summary
-
-# By the id of the environment without wrappers, until it is closed.
-_in_use: WeakValueDictionary[int, AgentEnv | EnvBase] = WeakValueDictionary()
+from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
 
 class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
@@ -169,8 +164,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
-        for each in self._stepped:
-            _in_use.pop(each, None)
+        mark_unused(self._stepped)
         try:
             super().close()
         except (Exception, SystemExit) as error:
@@ -206,47 +200,3 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
             raise error
         text = f"environment {index} raised {summary(error)} in {position}"
         raise EnvironmentFault(text) from error
-
-
-def mark_in_use(env: gym.Env[Any, Any] | EnvBase, by: AgentEnv | EnvBase) -> set[int]:
-    """Note what steps an environment, as long as that exists, for :func:`refuse_shared`."""
-    stepped = _stepped_by(env)
-    _in_use.update(dict.fromkeys(stepped, by))
-    return stepped
-
-
-def refuse_shared(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
-    """Refuses an environment that another one, made before, steps too.
-
-    Args:
-        env: a new environment, of Gymnasium or TorchRL.
-        name: of its task.
-
-    Raises:
-        ConfigError: what makes the task returned the same object again.
-    """
-    stepped = _stepped_by(env)
-    if not stepped.isdisjoint(_in_use):
-        gc.collect()  # it may be of an environment that nobody has any more
-    if not stepped.isdisjoint(_in_use):
-        raise ConfigError(
-            f"{name}: the function or entry point returned an environment that is in use already "
-            f"({type(_own(env)).__name__}): make a new one in each call"
-        )
-
-
-def _own(env: Any) -> Any:
-    """What lies under all wrappers."""
-    if isinstance(env, gym.Env):
-        return env.unwrapped
-    while isinstance(env, TransformedEnv):
-        env = env.base_env
-    inner = vars(env).get("_env", env)  # of TorchRL's wrappers
-    return inner.unwrapped if isinstance(inner, gym.Env) else inner
-
-
-def _stepped_by(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
-    """Identities of what lies under all wrappers, and of the environments that it holds."""
-    own = _own(env)
-    held = (each for each in getattr(own, "__dict__", {}).values() if isinstance(each, gym.Env))
-    return {id(own), *(id(each.unwrapped) for each in held)}

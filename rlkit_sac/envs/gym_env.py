@@ -21,8 +21,9 @@ from gymnasium.wrappers import NormalizeObservation, NormalizeReward
 from torchrl.envs import EnvBase, GymWrapper
 
 from rlkit_sac.envs.action_masks import ACTION_MASK, with_action_masks
-from rlkit_sac.envs.agent_env import AgentEnv, refuse_shared
+from rlkit_sac.envs.agent_env import AgentEnv
 from rlkit_sac.envs.frame_stack import FrameStack
+from rlkit_sac.envs.in_use import refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.tasks import NAMESPACE

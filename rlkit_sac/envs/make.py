@@ -28,8 +28,8 @@ from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.agent_env import mark_in_use, refuse_shared
 from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
+from rlkit_sac.envs.in_use import mark_in_use, refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
     EpisodicGymWrapper,

@@ -199,7 +199,8 @@ def find_policy(run_dir: Path, which: str) -> Path:
     """The folder that :func:`load_policy` reads.
 
     Raises:
-        RunError: if there is none.
+        RunError: if there is none; for the best one, if evaluations.csv is shorter than it was at
+            the newest checkpoint.
     """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
@@ -248,6 +249,7 @@ class StoredRun:
 
     Attributes:
         path: the run directory.
+        folder: of the checkpoint.
         frames: at the checkpoint.
         task: of the run.
         options: the keyword arguments of :func:`~rlkit_sac.runs.evaluate`.

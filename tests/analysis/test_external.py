@@ -161,6 +161,14 @@ def test_the_files_of_a_run_are_one_and_those_of_our_runs_are_left_out(tmp_path:
     assert load_external_runs(tmp_path, table="episodes")["run"].nunique() == 2
 
 
+def test_a_log_without_rows_is_empty_or_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,eval/mean_reward\n")
+    assert load_external_runs(tmp_path, task="X").empty
+    (tmp_path / "progress.csv").write_text("")
+    with pytest.raises(RunError, match=tmp_path.name):
+        load_external_runs(tmp_path, task="X")
+
+
 def test_a_return_that_is_nan_is_told(tmp_path: Path) -> None:
     text = "time/total_timesteps,eval/mean_reward\n10,1.0\n20,\n30,nan\n"
     (tmp_path / "progress.csv").write_text(text)

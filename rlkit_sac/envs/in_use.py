@@ -1,0 +1,66 @@
+"""Environments that are in use, so that none is stepped by two users at once."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import gymnasium as gym
+from torchrl.envs import EnvBase, TransformedEnv
+
+from rlkit_sac.errors import ConfigError
+
+# What steps an environment, by the id of the latter without wrappers.
+_in_use: WeakValueDictionary[int, gym.Env[Any, Any] | EnvBase] = WeakValueDictionary()
+
+
+def mark_in_use(env: gym.Env[Any, Any] | EnvBase, by: gym.Env[Any, Any] | EnvBase) -> set[int]:
+    """Note what steps an environment, as long as that exists, for :func:`refuse_shared`."""
+    stepped = _stepped_by(env)
+    _in_use.update(dict.fromkeys(stepped, by))
+    return stepped
+
+
+def mark_unused(stepped: Iterable[int]) -> None:
+    """Forget what :func:`mark_in_use` returned."""
+    for each in stepped:
+        _in_use.pop(each, None)
+
+
+def refuse_shared(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
+    """Refuses an environment that another one, made before, steps too.
+
+    Args:
+        env: a new environment, of Gymnasium or TorchRL.
+        name: of its task.
+
+    Raises:
+        ConfigError: what makes the task returned the same object again.
+    """
+    stepped = _stepped_by(env)
+    if not stepped.isdisjoint(_in_use):
+        gc.collect()  # it may be of an environment that nobody has any more
+    if not stepped.isdisjoint(_in_use):
+        raise ConfigError(
+            f"{name}: the function or entry point returned an environment that is in use already "
+            f"({type(_own(env)).__name__}): make a new one in each call"
+        )
+
+
+def _own(env: Any) -> Any:
+    """What lies under all wrappers."""
+    if isinstance(env, gym.Env):
+        return env.unwrapped
+    while isinstance(env, TransformedEnv):
+        env = env.base_env
+    inner = vars(env).get("_env", env)  # of TorchRL's wrappers
+    return inner.unwrapped if isinstance(inner, gym.Env) else inner
+
+
+def _stepped_by(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
+    """Identities of what lies under all wrappers, and of the environments that it holds."""
+    own = _own(env)
+    held = (each for each in getattr(own, "__dict__", {}).values() if isinstance(each, gym.Env))
+    return {id(own), *(id(each.unwrapped) for each in held)}
