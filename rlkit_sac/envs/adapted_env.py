@@ -157,6 +157,9 @@ class TaskEntries(Transform):
             for spec in map(env.full_action_spec_unbatched.get, self._acted)
         ]
         self.masked = action_mask and ACTION_MASK in specs.keys()  # noqa: SIM118
+        if self.masked and specs[ACTION_MASK].dtype.is_floating_point:  # perhaps added to logits
+            given = specs[ACTION_MASK].dtype
+            raise ConfigError(f"action_mask is {given} in the specs, wanted bool or int8")
         self.description = task_description(
             space,
             with_bounds(actions, action_bounds),

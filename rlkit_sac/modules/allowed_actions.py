@@ -20,14 +20,15 @@ def read_action_mask(states: TensorDictBase, key: NestedKey | None, like: Tensor
         like: one number for each action, ``[*, K]``.
 
     Raises:
-        BatchError: for a mask that is missing or of another shape.
+        BatchError: for a mask that is missing, of another shape, or of floating-point numbers, as
+            those that are added to logits.
 
     >>> import torch
     >>> from tensordict import TensorDict
     >>> states = TensorDict(action_mask=torch.ones(5, 1, dtype=torch.bool), batch_size=[5])
     >>> read_action_mask(states, "action_mask", torch.zeros(5, 3))
     Traceback (most recent call last):
-    rlkit_sac.errors.BatchError: 'action_mask' has the shape [5, 1], wanted [5, 3]: ...
+    rlkit_sac.errors.BatchError: 'action_mask' has the shape [5, 1], wanted [5, 3], and is ...
     """
     if key is None:
         return None
@@ -37,10 +38,10 @@ def read_action_mask(states: TensorDictBase, key: NestedKey | None, like: Tensor
             f"there is no {key!r}: pass the mask of allowed actions, {list(like.shape)}, as "
             "make_env writes it for a task that gives masks"
         )
-    if mask.shape != like.shape:
+    if mask.shape != like.shape or mask.is_floating_point():
         raise BatchError(
-            f"{key!r} has the shape {list(mask.shape)}, wanted {list(like.shape)}: one bool for "
-            "each action"
+            f"{key!r} has the shape {list(mask.shape)}, wanted {list(like.shape)}, and is "
+            f"{mask.dtype}, wanted torch.bool: one for each action, true where it is allowed"
         )
     return mask.bool()
 

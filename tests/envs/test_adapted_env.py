@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from torchrl.data import Composite, NonTensor, Unbounded
-from torchrl.envs import GymEnv
+from torchrl.envs import DTypeCastTransform, GymEnv
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import (
@@ -144,6 +144,11 @@ def test_masks_bounds_and_keys() -> None:
         )
         is None
     )
+    floats = DTypeCastTransform(torch.int8, torch.float32, in_keys=["action_mask"])
+    with pytest.raises(
+        ConfigError, match=r"action_mask is torch\.float32 in the specs"
+    ):
+        make_env(lambda: Track("choice", masked=True).append_transform(floats))
     env = make_env(Track, observation_keys=["wind"], critic_keys=["at", "wind"])
     assert observation_layout(env) == [{"key": "observation", "shape": [1]}]
     assert critic_layout(env) == [{"key": "critic_observation", "shape": [3]}]

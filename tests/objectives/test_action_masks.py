@@ -381,6 +381,9 @@ def test_a_mask_of_another_shape_is_refused(make, count) -> None:
             loss(data.clone().set(place, wrong))
     with pytest.raises(BatchError, match=wanted):
         loss.policy()(data.clone().set("action_mask", wrong))
+    added = torch.where(data["action_mask"], 0.0, -torch.inf)
+    with pytest.raises(BatchError, match=r"is torch\.float32, wanted torch\.bool"):
+        loss(data.clone().set("action_mask", added))
     with pytest.raises(BatchError, match=r"there is no 'action_mask': pass"):
         loss.policy()(data.exclude("action_mask"))
     with pytest.raises(BatchError, match=r"\('next', 'action_mask'\).*let the environment write"):
