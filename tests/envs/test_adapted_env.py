@@ -145,9 +145,7 @@ def test_masks_bounds_and_keys() -> None:
         is None
     )
     floats = DTypeCastTransform(torch.int8, torch.float32, in_keys=["action_mask"])
-    with pytest.raises(
-        ConfigError, match=r"action_mask is torch\.float32 in the specs"
-    ):
+    with pytest.raises(ConfigError, match=r"action_mask is torch\.float32 in the specs"):
         make_env(lambda: Track("choice", masked=True).append_transform(floats))
     env = make_env(Track, observation_keys=["wind"], critic_keys=["at", "wind"])
     assert observation_layout(env) == [{"key": "observation", "shape": [1]}]
