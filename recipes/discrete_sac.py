@@ -49,7 +49,7 @@ class DiscreteSACConfig(RunConfig):
         default_factory=lambda: NetworkConfig(num_cells=[128, 128], critic_layer_norm=True)
     )
     normalization: NormalizationConfig = field(
-        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
+        default_factory=lambda: NormalizationConfig(rewards="bounded", clip=None)
     )
     loss: DiscreteLossConfig = field(
         default_factory=lambda: DiscreteLossConfig(alpha_init=0.01, min_prob=0.05)

@@ -22,7 +22,7 @@ def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
     assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
     # p (log(K - 1) - log p) - (1 - p) log(1 - p) of K = 2 actions and p = 0.05
     assert info["target_entropy"] == pytest.approx(0.198515, abs=1e-6)
-    assert isinstance(load_policy(run).policy, BoltzmannPolicy)
+    assert isinstance(load_policy(run), BoltzmannPolicy)
     assert_policy_repeats_the_last_evaluation(run)
 
 
