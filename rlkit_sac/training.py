@@ -26,7 +26,6 @@ from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
-from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.launch import call_recipe, stored_options
 from rlkit_sac.runs.policy import StoredRun, find_policy
@@ -105,7 +104,7 @@ class Run:
         run = StoredRun(checkpoint, **other)
         lost = [key for key, value in run.task.kwargs.items() if any(described(value))]
         run.task.kwargs |= {key: self._kwargs[key] for key in lost if key in self._kwargs}
-        with _made_by(self.env, RunDirectory(self.path).info["task"], run.task.kwargs):
+        with _made_by(self.env, RunDirectory(self.path).info["task"]):
             return run.evaluate(load_policy(checkpoint))
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
@@ -113,11 +112,10 @@ class Run:
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
         self._kwargs |= _task_kwargs(options)
-        stored = Checkpoint.find(self.path).config["env.kwargs"] if "resume" in options else {}
         try:
             with (
                 opened_recipe(find_recipe(str(recipe))) as (main, config_class),
-                _made_by(self.env, name, {**stored, **self._kwargs}),
+                _made_by(self.env, name),
             ):
                 config = config_class()
                 vars(config).update(callback=callback, env_function=self.env is not None)
@@ -192,8 +190,7 @@ def train(
         if name is None and (env := importable_name(function)):
             function = None
         else:
-            example = _made(function, _task_kwargs(options))
-            name = _name_of(example) if name is None else env_name(name)
+            name = env_name(name) if name else _name_of(_made(function, _task_kwargs(options)))
     given = {"env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
     return Run(Path(), recipe, function)._start(options, callback, name)
@@ -214,7 +211,8 @@ def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]
         env = function(**deepcopy(dict(kwargs)))
         env.close()
     except Exception as error:
-        raise ConfigError(f"env: {function!r} made no environment: {summary(error)}") from error
+        text = f"env: {function!r} made no environment for its name: {summary(error)}"
+        raise ConfigError(f"{text}; or give a name=") from error
     return env
 
 
@@ -228,19 +226,15 @@ def _name_of(env: gym.Env[Any, Any] | EnvBase) -> str:
 
 
 @contextmanager
-def _made_by(
-    function: EnvFunction | None, name: str | None, kwargs: Mapping[str, Any]
-) -> Iterator[None]:
+def _made_by(function: EnvFunction | None, name: str | None) -> Iterator[None]:
     """In the block a function makes the environments of this id."""
     if function is None or name is None:
         yield
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    spec = getattr(_made(function, kwargs), "spec", None)  # which those of TorchRL have not
-    limit = getattr(spec, "max_episode_steps", None)
     try:
-        gym.register(name, function, max_episode_steps=limit)
+        gym.register(name, function)
     except gym.error.Error as error:
         raise ConfigError(f"name is no id of Gymnasium: {error}") from error
     try:

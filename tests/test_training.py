@@ -139,8 +139,13 @@ def test_a_function_is_asked_with_the_arguments_of_the_task() -> None:
     assert rlkit_sac.Run(run.path, env=make).evaluate(episodes=1).lengths.tolist() == [12]
     run = rlkit_sac.train("sac", env=make, **QUICK, config={"env": {"kwargs": {"limit": 13}}})
     assert set(run.episodes["length"]) == {13}
-    with pytest.raises(ConfigError, match="made no environment: TypeError"):
+    with pytest.raises(ConfigError, match="made no environment for its name: TypeError"):
         rlkit_sac.train("sac", env=make, **QUICK)
+    Path("limit.yaml").write_text("env: {kwargs: {limit: 14}}")
+    of_tests = {"evaluation.kwargs": {"limit": 15}}
+    run = rlkit_sac.train("sac", env=make, name="own", config="limit.yaml", **QUICK, **of_tests)
+    assert set(run.episodes["length"]) == {14}
+    assert run.evaluations["length_mean"].tolist() == [15, 15]
 
 
 def test_options_may_be_nested_as_in_a_file() -> None:
@@ -178,6 +183,11 @@ def test_a_callback_ends_a_run_as_complete_and_logs() -> None:
     assert squares[110] == pytest.approx(mean)
     run.resume()
     assert list(run.metrics["frames"]) == [70, 140, 150]
+
+
+def test_a_callback_returns_a_truth_or_nothing() -> None:
+    with pytest.raises(ConfigError, match="the callback returned 1: return true to end"):
+        rlkit_sac.train("sac", callback=lambda run: run.frames, **QUICK)
 
 
 def test_a_resumed_run_knows_its_last_numbers() -> None:

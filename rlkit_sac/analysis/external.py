@@ -124,18 +124,22 @@ def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:
         run = _run_of(file)
         if run is not None and file.is_file() and ours.isdisjoint(file.parents):
             runs.setdefault(run, []).append(file)
-    for run in list(runs):  # the only monitor beside a log is of the same run
+    for run, files_of_run in list(runs.items()):  # the only monitor beside a log is of the same run
         named = [each for each in runs if each.parent == run and runs[each][0].parent == run]
-        if len(named) == 1:
+        if len(named) == 1 and not all(map(_is_monitor, files_of_run)):
             runs[run] += runs.pop(named[0])
     return runs
+
+
+def _is_monitor(file: Path) -> bool:
+    return file.name.endswith("monitor.csv")
 
 
 def _run_of(file: Path) -> Path | None:
     """The run that a file belongs to, None if it is no log."""
     if file.name == "progress.csv" or ".tfevents." in file.name:
         return file.parent
-    if file.name.endswith("monitor.csv"):
+    if _is_monitor(file):
         name = file.name.removesuffix("monitor.csv").rstrip(".")
         if name.startswith("eval"):  # of evaluations, whose episodes are not training's
             return None

@@ -62,6 +62,8 @@ class AdaptedEnv(TransformedEnv):
             raise ConfigError(f"the batch size is {list(env.batch_size)}, wanted [] or [N]")
         if list(env.reward_keys) != ["reward"]:
             raise ConfigError(f"the rewards are {env.reward_keys}, wanted one, named 'reward'")
+        if "done" not in env.done_keys:
+            raise ConfigError(f"episodes end by {env.done_keys}: there must be 'done' among them")
         super().__init__(env, TaskEntries(env, **options))
 
     @property

@@ -214,7 +214,9 @@ def create(
                     made = GymWrapper(made)
                 if isinstance(made, EnvBase):
                     return made
-                spec, arguments = replace(spec, entry_point=cast(Any, lambda **_: made)), {}
+                limit = spec.max_episode_steps or getattr(made.spec, "max_episode_steps", None)
+                only_made = cast(Any, lambda **_: made)
+                spec, arguments = replace(spec, entry_point=only_made, max_episode_steps=limit), {}
             # The passive checker warns about the environment's own style on the first steps.
             env = gym.make(
                 spec, max_episode_steps=max_episode_steps, disable_env_checker=True, **arguments
@@ -240,6 +242,10 @@ def create(
 
 def _check_vector(env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
     """Refuse what TorchRL's wrapper of a vector environment would change or leave out."""
+    if isinstance(env, gym.vector.VectorWrapper):
+        raise ConfigError(
+            f"TorchRL cannot step the vector wrapper {type(env).__name__}: give what it wraps"
+        )
     mode = env.metadata.get("autoreset_mode")
     if mode not in (AutoresetMode.DISABLED, AutoresetMode.SAME_STEP):
         raise ConfigError(

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import RewardWrapper, Wrapper
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
@@ -293,9 +294,13 @@ class RewardConversion:
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        declared = None
-        if env.has_wrapper_attr("reward_space"):
-            declared = env.get_wrapper_attr("reward_space")
+        layer, declared = env, getattr(env, "reward_space", None)
+        # What lies under a RewardWrapper declares another reward than that which is returned.
+        while declared is None and isinstance(layer, Wrapper):
+            if isinstance(layer, RewardWrapper):
+                break
+            layer = layer.env
+            declared = getattr(layer, "reward_space", None)
         self.shape = (1,) if declared is None else declared.shape or (1,)
 
     def __call__(self, reward: Any) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.data.workers.collector import make_worker_collector
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
-from rlkit_sac.envs.gym_env import find_env_spec
+from rlkit_sac.envs.gym_env import create, find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
@@ -179,8 +179,14 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     if start is not None:
         env.max_episode_steps = start.config["env.max_episode_steps"]
         return
+    unknown = callable(task.entry_point)
+    if unknown and env.id in gym.registry:  # a function, whose environments may have one
+        made = create(task, kwargs=env.kwargs)
+        made.close()
+        unknown = isinstance(made, EnvBase)
+        if not unknown and getattr(made.spec, "max_episode_steps", None) is not None:
+            return
     env.max_episode_steps = TIME_LIMIT
-    unknown = callable(task.entry_point) and env.id not in gym.registry
     limit = "may have no time limit" if unknown else "declares no time limit"
     _warn(
         f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "

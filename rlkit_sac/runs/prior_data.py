@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
@@ -66,7 +67,8 @@ def read_prior_data(
     Args:
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
             its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
-            ``TensorDict.save`` wrote.
+            ``TensorDict.save`` wrote, without the steps whose ``("collector", "mask")`` or
+            ``"mask"`` is false, or the ``storage`` of what ``dumps`` of a TorchRL buffer wrote.
         env: whose actions must have the units of those of the run. Default: any.
         gamma: discount that the rewards of transitions of several steps must have been summed with.
             Default: any.
@@ -87,7 +89,16 @@ def read_prior_data(
     folder = Path(path)
     if (folder / "meta.json").is_file():
         try:
-            return TensorDict.load_memmap(folder, allow_pickle=False)
+            data = TensorDict.load_memmap(folder, allow_pickle=False)
+            if (
+                note := folder / "storage_metadata.json"
+            ).is_file():  # of a buffer, perhaps not full
+                data = data[: json.loads(note.read_text())["len"]]
+            for key in (("collector", "mask"), "mask"):  # of trajectories that were padded
+                mask = data.get(key, None)
+                if mask is not None and mask.dtype == torch.bool and mask.shape == data.shape:
+                    data = data[mask]
+            return data
         except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
     start = Checkpoint.find(folder)

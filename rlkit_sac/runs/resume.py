@@ -67,6 +67,11 @@ PARAMETER_PREFIXES = {
     "alpha": ("log_alpha",),
     "critic": ("critic_network_params",),
 }
+# Of what networks read, the first also actors, and of the rewards that values are sums of.
+_STATISTICS = (
+    *("observation_normalizer", "critic_normalizer"),
+    *("reward_normalizer.statistics", "reward_normalizer.largest"),
+)
 
 
 def find_start(config: BaseRunConfig, path: str | None = None) -> Checkpoint | None:
@@ -274,7 +279,8 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -
                 f"warm_start.modules: {type(loss_module).__name__} has no {module}: leave it out"
             )
         if module != "alpha":
-            names += [name for name in own | saved if name.startswith("observation_normalizer")]
+            statistics = _STATISTICS[:1] if module == "actor" else _STATISTICS
+            names += [name for name in own | saved if name.startswith(statistics)]
         wanted, found = (
             {name: state[name] for name in names if name in state} for state in (own, saved)
         )

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.data import TensorDictReplayBuffer
@@ -159,7 +160,11 @@ class TrainingRun:
             Interrupted: after a signal, or ``time_limit`` seconds.
         """
         if self.callback is not None:
-            if self.callback(self):
+            ends = self.callback(self)
+            if ends is not None and not isinstance(ends, bool | np.bool_):
+                text = "return true to end the run, or nothing"
+                raise ConfigError(f"the callback returned {ends!r}: {text}")
+            if ends:
                 self._collector.end()
             self._write_metrics_if_due()
         stop = bool(self._stop.exit_code)  # what comes after this is obeyed after the next step

@@ -159,6 +159,9 @@ def test_the_files_of_a_run_are_one_and_those_of_our_runs_are_left_out(tmp_path:
     assert load_external_runs(tmp_path, table="episodes").equals(tables[1])
     (log / "test.monitor.csv").write_text(monitor)
     assert load_external_runs(tmp_path, table="episodes")["run"].nunique() == 2
+    (log / "progress.csv").unlink()
+    (log / "train.monitor.csv").rename(log / "0.monitor.csv")
+    assert load_external_runs(tmp_path, table="episodes")["run"].nunique() == 2
 
 
 def test_a_log_without_rows_is_empty_or_refused_by_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
-from torchrl.data import Composite, NonTensor, Unbounded
+from torchrl.data import Categorical, Composite, NonTensor, Unbounded
 from torchrl.envs import DTypeCastTransform, GymEnv
 
 from rlkit_sac.data import make_collector
@@ -198,6 +198,13 @@ def test_faults_of_the_simulator_are_named() -> None:
         env = make_env(Track, kwargs={"broken": broken})
         with pytest.raises((EnvironmentFault, RunError), match=words):
             list(make_collector(env, policy, total_frames=8, frames_per_batch=4))
+
+
+def test_the_end_of_an_episode_is_told_by_done() -> None:
+    env = Track()
+    env.full_done_spec = Composite(over=Categorical(2, (4, 1), dtype=torch.bool), shape=[4])
+    with pytest.raises(ConfigError, match=r"episodes end by \['over'\]: there must be 'done'"):
+        make_env(lambda: env)
 
 
 class Lost(Track):

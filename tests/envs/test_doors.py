@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from gymnasium.wrappers.vector import ClipReward
 from hypothesis import given
 from hypothesis import strategies as st
 from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, TransformedEnv
@@ -128,6 +129,8 @@ def test_vector_environments_that_torchrl_would_change_are_refused(register) -> 
         options = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
         with pytest.raises(ConfigError, match="a vector environment whose choices begin"):
             make_env(partial(gym.make_vec, name, num_envs=2, vector_kwargs=options))
+    with pytest.raises(ConfigError, match="cannot step the vector wrapper ClipReward"):
+        make_env(lambda: ClipReward(gym.make_vec("Pendulum-v1", num_envs=2), -1, 1))
 
 
 def test_an_index_reaches_a_gymnasium_environment_of_torchrl() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Space
+from gymnasium.wrappers import TransformReward
 
 from rlkit_sac.envs.observations import RewardConversion
 from tests.envs.conftest import Still
@@ -37,3 +38,4 @@ def test_a_reward_becomes_a_vector_of_the_declared_length(
     assert found.dtype == np.float32
     assert found.tolist() == wanted
     assert convert.shape == (len(wanted),)
+    assert RewardConversion(TransformReward(env, sum)).shape == (1,)  # which declares nothing

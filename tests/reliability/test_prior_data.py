@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from tensordict import NonTensorData, TensorDict
+from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs.prior_data import read_prior_data
@@ -30,6 +32,19 @@ def test_a_run_and_a_saved_tensordict_are_read(tmp_path: Path, source: Path) -> 
     again = read_prior_data(tmp_path / "saved")
     assert again.shape == (2, 65)
     assert (again.reshape(-1) == data).all()
+
+
+def test_rows_without_a_step_are_left_out(tmp_path: Path) -> None:
+    data = TensorDict(observation=torch.rand(6, 3), batch_size=[6])
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(10))
+    buffer.extend(data)
+    buffer.dumps(tmp_path)
+    assert (read_prior_data(tmp_path / "storage")["observation"] == data["observation"]).all()
+    valid = torch.tensor([[True, True, False], [True, False, False]])
+    for n, key in enumerate([("collector", "mask"), "mask"]):
+        data.reshape(2, 3).set(key, valid).save(tmp_path / str(n))
+        found = read_prior_data(tmp_path / str(n))["observation"]
+        assert (found == data["observation"][[0, 1, 3]]).all()
 
 
 def test_sums_of_rewards_keep_their_steps_and_need_their_discount(tmp_path: Path) -> None:

@@ -59,3 +59,16 @@ def test_named_modules_get_the_values_of_the_run_and_others_stay(run, modules, p
     changed = [n for n, v in module.state_dict().items() if not torch.equal(v, before[n])]
     assert changed
     assert all(name.startswith(prefixes) for name in changed)
+
+
+def test_statistics_that_networks_read_go_on(tmp_path):
+    normalize = ["--normalization.observations", "true", "--normalization.rewards", "true"]
+    folder = ("--logging.dir", str(tmp_path))
+    first = run_recipe("sac", *SHORT, *normalize, *folder)
+    second = run_recipe("sac", *SHORT, *normalize, *folder, "--warm_start.run", str(first))
+    for name in ("observation_normalizer.statistics", "reward_normalizer.statistics"):
+        (once,), (twice,) = (
+            [value for key, value in saved(each).items() if key == f"{name}.count"]
+            for each in (first, second)
+        )
+        assert twice == 2 * once > 0
