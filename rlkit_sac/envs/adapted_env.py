@@ -308,12 +308,13 @@ def _observation_space(spec: TensorSpec) -> Space[Any]:
         raise TypeError("text, an object, or of no fixed size, which no network can read")
     if type(spec) is Categorical and spec.dtype != torch.bool:
         return MultiDiscrete(np.full(shape, spec.space.n)) if shape else Discrete(spec.space.n)
-    if spec.dtype == torch.uint8 and len(shape) > 1:
-        return Box(0, 255, shape, np.uint8)
+    if type(spec) is MultiCategorical:
+        return MultiDiscrete(spec.nvec.cpu().numpy())
+    image = spec.dtype == torch.uint8 and len(shape) > 1
     if isinstance(spec, Bounded):
         low, high = spec.space.low.float().cpu().numpy(), spec.space.high.float().cpu().numpy()
-        return Box(low, high, dtype=np.float32)
-    return Box(-np.inf, np.inf, shape, np.float32)
+        return Box(low, high, dtype=np.uint8 if image else np.float32)
+    return Box(0, 255, shape, np.uint8) if image else Box(-np.inf, np.inf, shape, np.float32)
 
 
 def _action_space(spec: TensorSpec) -> Space[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import NormalizeObservation, NormalizeReward
-from torchrl.envs import EnvBase, GymWrapper
+from torchrl.envs import EnvBase, GymWrapper, VecNorm, VecNormV2
 
 from rlkit_sac.envs.action_masks import ACTION_MASK, with_action_masks
 from rlkit_sac.envs.agent_env import AgentEnv
@@ -136,7 +136,7 @@ def make_gym_env(
     Box(-1.0, 1.0, (1,), float32)
     """
     refuse_shared(env, spec.id)
-    _warn_of_statistics(env, spec.id)
+    warn_of_statistics(env, spec.id)
     try:
         env = with_action_masks(env) if action_mask else env
         # Within the seeded episode, which a resumed run repeats.
@@ -261,17 +261,19 @@ def _check_vector(env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
         )
 
 
-def _warn_of_statistics(env: gym.Env[Any, Any], name: str) -> None:
-    """Warn of wrappers whose numbers in training are not those in evaluations."""
+def warn_of_statistics(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
+    """Warn of wrappers and transforms whose numbers in training are not those in evaluations."""
+    layers = list(env.modules()) if isinstance(env, EnvBase) else []
     while isinstance(env, gym.Wrapper):
-        if isinstance(env, (NormalizeObservation, NormalizeReward)):
+        layers, env = [*layers, env], env.env
+    for layer in layers:
+        if isinstance(layer, NormalizeObservation | NormalizeReward | VecNorm | VecNormV2):
             warnings.warn(
-                f"{name}: each environment has statistics of its own in {type(env).__name__}, so "
+                f"{name}: each environment has statistics of its own in {type(layer).__name__}, so "
                 "evaluations have other numbers than training: leave it out, and set "
                 "normalization.observations and normalization.rewards",
                 stacklevel=2,
             )
-        env = env.env
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env
+from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env, warn_of_statistics
 from rlkit_sac.envs.in_use import mark_in_use, refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
@@ -140,6 +140,7 @@ def make_env(
     }
     made = construct()
     if isinstance(made, EnvBase):
+        warn_of_statistics(made, spec.id)
         if frame_stack > 1:
             raise ConfigError(
                 f"{spec.id}: env.frame_stack is for Gymnasium: use TorchRL's CatFrames"

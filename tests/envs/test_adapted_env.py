@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
-from torchrl.data import Categorical, Composite, NonTensor, Unbounded
+from torchrl.data import (
+    Bounded,
+    Categorical,
+    Composite,
+    MultiCategorical,
+    NonTensor,
+    Unbounded,
+)
 from torchrl.envs import DTypeCastTransform, GymEnv
 
 from rlkit_sac.data import make_collector
@@ -198,6 +205,16 @@ def test_faults_of_the_simulator_are_named() -> None:
         env = make_env(Track, kwargs={"broken": broken})
         with pytest.raises((EnvironmentFault, RunError), match=words):
             list(make_collector(env, policy, total_frames=8, frames_per_batch=4))
+
+
+def test_choices_and_images_keep_their_range() -> None:
+    env = Track()
+    seen = {"board": Bounded(0, 2, (4, 6, 7), dtype=torch.uint8), "at": Unbounded((4, 1))}
+    seen["pair"] = MultiCategorical([[3, 2]] * 4, (4, 2))
+    env.observation_spec = Composite(seen, shape=[4])
+    layout = {each["key"]: each for each in observation_layout(make_env(lambda: env))}
+    assert layout["observation"]["shape"] == [1 + 3 + 2]
+    assert layout["image_board"]["scale"] == 2
 
 
 def test_the_end_of_an_episode_is_told_by_done() -> None:

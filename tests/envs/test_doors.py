@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from gymnasium.wrappers.vector import ClipReward
 from hypothesis import given
 from hypothesis import strategies as st
-from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, TransformedEnv
+from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, TransformedEnv, VecNormV2
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import check_env, make_env
@@ -111,6 +111,8 @@ def test_flags_are_bools(register, flags: Any) -> None:
 def test_statistics_of_each_environment_alone_are_told(wrapper: str) -> None:
     with pytest.warns(UserWarning, match=f"in {wrapper}, so evaluations have other numbers"):
         make_env(lambda: getattr(gym.wrappers, wrapper)(Line()))
+    with pytest.warns(UserWarning, match="in VecNormV2, so evaluations have other numbers"):
+        make_env(lambda: GymEnv("Pendulum-v1").append_transform(VecNormV2(in_keys=["observation"])))
 
 
 def test_vector_environments_that_torchrl_would_change_are_refused(register) -> None:
