@@ -63,7 +63,7 @@ FIGURES = {
     ],
 }
 MARKERS = "DsX^v"
-MUJOCO = "HalfCheetah|Hopper|Walker2d|Ant"
+MUJOCO = "HalfCheetah|Hopper|Walker2d|Ant|Humanoid"
 #: Recipes whose defaults are not the published options.
 NEW_DEFAULTS = ("sac", "discrete_sac", "hybrid_sac")
 
