@@ -90,9 +90,8 @@ def read_prior_data(
     if (folder / "meta.json").is_file():
         try:
             data = TensorDict.load_memmap(folder, allow_pickle=False)
-            if (
-                note := folder / "storage_metadata.json"
-            ).is_file():  # of a buffer, perhaps not full
+            note = folder / "storage_metadata.json"  # of a buffer, perhaps not full
+            if note.is_file():
                 data = data[: json.loads(note.read_text())["len"]]
             for key in (("collector", "mask"), "mask"):  # of trajectories that were padded
                 mask = data.get(key, None)
