@@ -107,7 +107,7 @@ def test_every_recipe_has_the_numbers_of_one_process(
 def test_asynchronous_workers_resume(
     cluster: None, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = train("acer", *ASYNC, *frames(240, 2))
+    run = train("acer", *WORKERS, "--workers.mode", "async", *frames(240, 2))
     run_recipe("acer", "--resume", str(run), "--collector.total_frames", "280")
     assert "not exactly the run that never stopped: " in capsys.readouterr().out
     assert newest(run).frames == 280
@@ -180,6 +180,7 @@ def kill_worker(mark: str) -> None:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> None:
     slices = ["--replay.slice_length", "3", "--loss.lmbda", "0.9", "--replay.capacity", "100000"]
+    slices += ["--config", "published"]
     with start(tmp_path, str(tmp_path), *WORKERS, "--workers.mode", mode, *slices) as process:
         kill_worker(str(tmp_path))
         run = only_run(tmp_path)
