@@ -129,7 +129,10 @@ VARIANTS = {name: (name, []) for name in RECIPES} | {
     "slices": ("sac", ["--replay.slice_length", "3", "--loss.lmbda", "0.7"]),
     "several rewards": (
         "sac",
-        ["--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50"],
+        [
+            *("--env.id", "mo-halfcheetah-v5", "--env.max_episode_steps", "50"),
+            *("--network.critic_atoms", "null"),
+        ],
     ),
 }
 

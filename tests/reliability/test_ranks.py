@@ -81,7 +81,7 @@ def greatest(*numbers):
 
 training_run.greatest = greatest
 recipe = load_recipe("sac")
-recipe.run_recipe(recipe.main, recipe.SACConfig)
+recipe.runs.run_recipe(recipe.main, recipe.SACConfig)
 """
 
 
