@@ -120,12 +120,12 @@ class WorkerCollector:
         self._make_actor = partial(
             self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
             create_env,
-            self._ray.put(deepcopy(policy).to("cpu")),
+            self._ray.put(_on_cpu(policy)),
             num_envs=num_envs,
             joined=joined,
             frames_per_batch=frames_per_batch // joined,
             init_random_frames=init_random_frames,
-            random_policy=None if random_policy is None else deepcopy(random_policy).to("cpu"),
+            random_policy=None if random_policy is None else _on_cpu(random_policy),
             first_index=first_index,
             seed=torch.initial_seed() % 2**64,
         )
@@ -395,3 +395,11 @@ class _Actor(Worker):
 
 make_worker_collector = WorkerCollector
 """The collector of workers, as :func:`~rlkit_sac.data.make_collector` is that of this process."""
+
+
+def _on_cpu(policy: TensorDictModuleBase) -> TensorDictModuleBase:
+    """A copy; TorchRL moves the specs of a module in its own ``to``, not in that of its parent."""
+    copy = deepcopy(policy)
+    for module in copy.modules():
+        module.to("cpu")
+    return copy
