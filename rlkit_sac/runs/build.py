@@ -165,7 +165,7 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         start: where a run resumes, if it does.
 
     Raises:
-        ConfigError: for an unknown task.
+        ConfigError: for an unknown task, or a function that makes none.
 
     >>> config = EnvConfig(id="Blackjack-v1")
     >>> limit_episodes(config)  # prints a warning

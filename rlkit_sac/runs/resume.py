@@ -67,7 +67,7 @@ PARAMETER_PREFIXES = {
     "alpha": ("log_alpha",),
     "critic": ("critic_network_params",),
 }
-# Of what networks read, the first also actors, and of the rewards that values are sums of.
+# Running statistics that critics depend on; actors depend on the first alone.
 _STATISTICS = (
     *("observation_normalizer", "critic_normalizer"),
     *("reward_normalizer.statistics", "reward_normalizer.largest"),

@@ -157,6 +157,7 @@ class TrainingRun:
             best: whether this policy had the best evaluation.
 
         Raises:
+            ConfigError: for a callback that returns anything but a bool or ``None``.
             Interrupted: after a signal, or ``time_limit`` seconds.
         """
         if self.callback is not None:
