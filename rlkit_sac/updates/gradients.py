@@ -73,7 +73,8 @@ class LossGradients(Computation[Losses]):
         watched = [out[name].detach() for step in steps for name in step.losses]
         watched += [each.norm for found in gradients.values() for each in found.values()]
         kept = out if due.first else [name for step in steps for name in step.losses]
-        scalars = {name: out[name].detach() for name in kept}
+        # Of TorchRL's losses some return values of each transition, too.
+        scalars = {name: out[name].detach() for name in kept if not out[name].ndim}
         return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
 
     def tensors(self) -> list[Tensor]:

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 import torch
 from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 from torchrl.modules import QValueActor
-from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpdate
+from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpdate, TD3Loss
 
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
@@ -85,6 +86,19 @@ def test_a_joint_update_is_the_loop_one_would_write(make_loss, dtype, fused: boo
     moved = {name for name, value in everything(ours).items() if not value.equal(start[name])}
     assert {name for name, _ in ours.named_parameters()} <= moved
     assert any(name.startswith("target_qvalue") for name in moved)
+
+
+def test_only_scalars_of_a_loss_are_scalars_of_its_update() -> None:
+    actor = TensorDictModule(nn.Linear(4, 2), in_keys=["observation"], out_keys=["action"])
+    loss = TD3Loss(actor, networks()[1], bounds=(-1.0, 1.0))  # which returns state values, too
+    step = LossStep(("loss_actor", "loss_qvalue"), ("all",))
+    update = Update(
+        loss,
+        {"all": adam(False)(list(loss.parameters()))},
+        [step, TargetStep()],
+        target_updater=SoftUpdate(loss, tau=0.1),
+    )
+    assert update(sac_batch()).keys() == {"loss_actor", "loss_qvalue", "grad_norm_all"}
 
 
 @pytest.mark.parametrize("recompute", [False, True])
