@@ -42,7 +42,7 @@ LONGER = ", longer"
 FIGURES = {
     "mujoco": [
         "sac/fast",
-        "sac/fast_5000",
+        "sac/fast_300000",
         "sac/halfcheetah",
         "sac/hopper",
         "sac/walker2d",
@@ -226,7 +226,12 @@ def interval(value: float, low: float, high: float) -> str:
         low: end of the interval, NaN for a single run.
         high: its other end.
     """
-    return f"{value:.4g}" + ("" if np.isnan(low) else f" [{low:.4g}, {high:.4g}]")
+    return number(value) + ("" if np.isnan(low) else f" [{number(low)}, {number(high)}]")
+
+
+def number(value: float) -> str:
+    """Four digits, or all before the point."""
+    return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def beside_published() -> pd.DataFrame:
@@ -242,7 +247,7 @@ def beside_published() -> pd.DataFrame:
         # A curve with a point at 49,998 frames and one at 50,000 are the same place.
         frames = int(np.nanmin([np.round(row["frames"], -2), part["frames"].max()]))
         curve = learning_curves(part, frames=[frames]).iloc[0]
-        told = f"{row['return']:.4g}" + (f" ± {row['std']:.4g}" if row["std"] > 0 else "")
+        told = number(row["return"]) + (f" ± {row['std']:.4g}" if row["std"] > 0 else "")
         if row["frames"] > 1.01 * frames:
             told += f" at {row['frames']:,.0f}"
         if row["kind"] == "training":
