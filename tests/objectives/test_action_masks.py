@@ -160,6 +160,7 @@ CASES: dict[str, tuple[Callable[..., LossModule], dict[str, Any]]] = {
     "discrete": (discrete, {}),
     "log k": (discrete, {"target_entropy": "scaled_log_k", "policy_loss_steps": "all"}),
     "sampled": (discrete, {"discrete_entropy": "sampled", "target_entropy": 0.4}),
+    "spec": (discrete, {"spec": True}),
     "prior": (discrete, {"prior": True}),
     "lambda": (discrete, {"lmbda": 0.7}),
     "actor": (discrete, {"with_actor": True, "normalize_entropy_reward": True}),
@@ -187,6 +188,8 @@ def made(make: Callable[..., LossModule], kind: type[Columns], options: dict[str
         options["prior_network"] = (prior, None) if make is hybrid else prior
         if make is hybrid:
             options["target_entropy"] = ("auto", -1.0)
+    if options.pop("spec", False):  # its number of actions is not that of each state
+        options["action_spec"] = CategoricalSpec(ALLOWED if kind is Columns else NUM_ACTIONS)
     loss = make(kind, **options)
     if lmbda is not None:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda)
