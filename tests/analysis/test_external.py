@@ -99,9 +99,8 @@ def test_sessions_in_one_monitor_stay_in_their_order(
 
 def test_the_environments_of_two_sessions_are_joined_by_time(tmp_path: Path) -> None:
     for env, returns in (("0", [1, 3, 5, 7]), ("1", [2, 4, 6, 8])):
-        times = [t + 0.5 * int(env) for t in (1, 2, 1, 2)]
-        rows = "".join(f"{r},1,{t}\n" for r, t in zip(returns, times, strict=True))
-        text = '#{"t_start": 0.0, "env_id": "X-v0"}\nr,l,t\n' + rows
+        rows = "".join(f"{r},1,{t}\n" for r, t in zip(returns, (1, 2, 1, 2), strict=True))
+        text = f'#{{"t_start": 0.{5 * int(env)}, "env_id": "X-v0"}}\nr,l,t\n' + rows
         (tmp_path / f"{env}.monitor.csv").write_text(text)
     with pytest.warns(UserWarning, match=r"line 5: the time goes back"):
         data = load_external_runs(tmp_path, table="episodes")

@@ -11,6 +11,7 @@ from tensordict import TensorDictBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs import load_episodes, make_env, save_episodes
+from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.runs.files import join_state, split_state
 from tests.envs.conftest import Recorder, Register
 from tests.envs.tasks.test_tasks import TASKS
@@ -68,6 +69,10 @@ def test_a_saved_episode_goes_on_bit_for_bit(env_id: str) -> None:
         assert load_episodes(again, through_json(saved)) == [True]
         assert torch.equal(again.reset()["observation"], state["observation"])
         assert_same_future(env, again)
+
+
+def test_episodes_have_seeds_of_their_own() -> None:
+    assert len({episode_seed(3, env, episode) for env in range(3) for episode in range(3)}) == 9
 
 
 def test_environments_side_by_side_go_on_each_from_its_own_step() -> None:

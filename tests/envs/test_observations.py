@@ -66,10 +66,10 @@ def test_boxes_become_float32_and_images_stay_as_they_are(
     assert observation.shape == (2, *shape)
 
 
-@pytest.mark.parametrize("value", [-1, 202, 5.5, np.nan])
+@pytest.mark.parametrize("value", [4, 207, 5.5, np.nan])
 def test_a_counter_is_a_number_of_its_space_or_one_more(value: float) -> None:
-    observe = ObservationConversion(Dict(left=Discrete(200), at=Box(0.0, 1.0, ())))
-    assert observe({"left": 200, "at": 0.0})["observation"].max() == 1
+    observe = ObservationConversion(Dict(left=Discrete(200, start=5), at=Box(0.0, 1.0, ())))
+    assert observe({"left": 205, "at": 0.0})["observation"].max() == 1
     with pytest.raises(ValueError, match="wanted one of Discrete"):
         observe({"left": value, "at": 0.0})
 

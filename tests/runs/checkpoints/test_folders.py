@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 from pathlib import Path
+from stat import S_ISDIR
 
 import pytest
 
@@ -75,3 +76,14 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch, after):
     else:
         write(tmp_path, 2)
     assert Checkpoint.read(tmp_path / "step_1").frames == 1
+
+
+def test_content_is_on_the_disk_before_it_has_its_name_and_that_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(os, "fsync", lambda file: done.append(S_ISDIR(os.fstat(file).st_mode)))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda *names: done.append(replace(*names)))
+    file_writing.write_atomically(tmp_path / "note", b"hello")
+    assert done == [False, None, True]
