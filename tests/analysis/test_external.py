@@ -98,9 +98,9 @@ def test_sessions_in_one_monitor_stay_in_their_order(
 
 
 def test_the_environments_of_two_sessions_are_joined_by_time(tmp_path: Path) -> None:
-    for env, returns in (("0", [1, 3, 5, 7]), ("1", [2, 4, 6, 8])):
+    for env, start, returns in (("0", 0.5, [2, 4, 6, 8]), ("1", 0.0, [1, 3, 5, 7])):
         rows = "".join(f"{r},1,{t}\n" for r, t in zip(returns, (1, 2, 1, 2), strict=True))
-        text = f'#{{"t_start": 0.{5 * int(env)}, "env_id": "X-v0"}}\nr,l,t\n' + rows
+        text = f'#{{"t_start": {start}, "env_id": "X-v0"}}\nr,l,t\n' + rows
         (tmp_path / f"{env}.monitor.csv").write_text(text)
     with pytest.warns(UserWarning, match=r"line 5: the time goes back"):
         data = load_external_runs(tmp_path, table="episodes")
