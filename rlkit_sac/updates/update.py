@@ -152,7 +152,7 @@ class Update:
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
-        """The keys of what a call returns if every step is due.
+        """The keys of what a call returns if every step is due, of scalars and what is left out.
 
         For a loss module without ``out_keys``, as some of TorchRL's, those that the steps name.
         """
