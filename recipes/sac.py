@@ -22,9 +22,9 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
-    ContinuousLossConfig,
     GaussianNetworkConfig,
     NormalizationConfig,
+    PlainContinuousLossConfig,
     ReplayConfig,
     RunConfig,
     UpdateConfig,
@@ -47,8 +47,10 @@ class SACConfig(RunConfig):
     normalization: NormalizationConfig = field(
         default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
     )
-    loss: ContinuousLossConfig = field(
-        default_factory=lambda: ContinuousLossConfig(alpha_init=0.01, target_entropy="half_neg_dim")
+    loss: PlainContinuousLossConfig = field(
+        default_factory=lambda: PlainContinuousLossConfig(
+            alpha_init=0.01, target_entropy="half_neg_dim"
+        )
     )
     update: UpdateConfig = field(
         default_factory=lambda: UpdateConfig(

@@ -21,7 +21,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
-    ContinuousLossConfig,
+    PlainContinuousLossConfig,
     RunConfig,
     ValueNetworkConfig,
     ValueUpdateConfig,
@@ -39,7 +39,7 @@ class ValueSACConfig(RunConfig):
     """A run of soft actor-critic with a value network; the defaults learn Pendulum-v1."""
 
     network: ValueNetworkConfig = field(default_factory=ValueNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
     update: ValueUpdateConfig = field(default_factory=ValueUpdateConfig)
     warm_start: WarmStartConfig = field(
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])

@@ -14,10 +14,10 @@ from rlkit_sac.config.collection import StorageConfig as StorageConfig
 from rlkit_sac.config.collection import WorkersConfig as WorkersConfig
 from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
 from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
-from rlkit_sac.config.loss import DiscretePriorLossConfig as DiscretePriorLossConfig
 from rlkit_sac.config.loss import HybridLossConfig as HybridLossConfig
-from rlkit_sac.config.loss import KLPriorLossConfig as KLPriorLossConfig
 from rlkit_sac.config.loss import LossConfig as LossConfig
+from rlkit_sac.config.loss import PlainContinuousLossConfig as PlainContinuousLossConfig
+from rlkit_sac.config.loss import PlainDiscreteLossConfig as PlainDiscreteLossConfig
 from rlkit_sac.config.loss import ReturnConfig as ReturnConfig
 from rlkit_sac.config.loss import TemperatureConfig as TemperatureConfig
 from rlkit_sac.config.network import GaussianNetworkConfig as GaussianNetworkConfig

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rlkit_sac import config as sections
 from rlkit_sac.config import (
-    ContinuousLossConfig,
     EnvConfig,
     GaussianNetworkConfig,
     LoggingConfig,
+    PlainContinuousLossConfig,
     ReplayConfig,
     UpdateConfig,
 )
@@ -43,7 +43,7 @@ class Config:
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     seed: Seed = 0
     """Seed of the run."""
@@ -267,7 +267,7 @@ def test_ranges_and_conditions_come_in_one_list_without_those_on_refused_options
     ]
     check_config(Config())
     with pytest.raises(ConfigError) as caught:
-        check_config(Config(replay=few, loss=ContinuousLossConfig(gamma=2.0)))
+        check_config(Config(replay=few, loss=PlainContinuousLossConfig(gamma=2.0)))
     assert sorted(str(caught.value).splitlines()) == [
         "loss.gamma: must be less than or equal to 1, got 2.0",
         "replay.capacity: must be at least batch_size (256), got 10",
