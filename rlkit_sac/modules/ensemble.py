@@ -87,6 +87,7 @@ class Members(NamedTuple):
         randomness: the option of ``torch.vmap``.
         one_by_one: whether to run one network after another, in place of ``torch.vmap``.
         dtype: what losses compute in, also under autocast.
+        indices: which networks of a larger ensemble they are; ``None`` for all.
     """
 
     network: nn.Module
@@ -94,6 +95,7 @@ class Members(NamedTuple):
     randomness: str = "error"
     one_by_one: bool = False
     dtype: torch.dtype | None = None
+    indices: Tensor | None = None
 
     def params_at(self, path: str) -> TensorDictBase:
         """The parameters of the part at a path of the network; of all of it at ``""``."""
@@ -124,10 +126,18 @@ class Members(NamedTuple):
 
 
 class Perceptron(NamedTuple):
-    """A perceptron in a network: its module, its layers, and its path in the network."""
+    """A perceptron in a network.
+
+    Attributes:
+        module: the perceptron.
+        layers: its layers.
+        shape: of the outputs of a state, where they are not a vector; else empty.
+        path: where in the network it is.
+    """
 
     module: TensorDictModule
     layers: Layers
+    shape: tuple[int, ...]
     path: str
 
 
@@ -164,10 +174,10 @@ class EnsembleOutput:
         """Find out what a part of a network consists of; arguments are the attributes."""
         chain: list[Perceptron] = []
         for each in flat_parts(part, plain=True):
-            layers = perceptron_layers(each)
-            if layers is None:
+            parts = perceptron_layers(each)
+            if parts is None:
                 break
-            chain.append(Perceptron(cast(TensorDictModule, each), layers, path_of(each, network)))
+            chain.append(Perceptron(cast(TensorDictModule, each), *parts, path_of(each, network)))
             if unravel_key(each.out_keys[0]) == key:
                 if masked_action is None or _takes_masked_action(chain, masked_action[0]):
                     return cls(part, key, chain, masked_action)
@@ -185,27 +195,21 @@ class EnsembleOutput:
         if self.perceptrons is None or members.one_by_one:
             return self._evaluate_with_vmap(members, inputs, shared=shared)
         *before, last = self.perceptrons
-        for module, layers, path in before:
+        for module, layers, shape, path in before:
             weights = members.params_at(path).flatten_keys(".")
             entries = torch.cat([inputs.get(name) for name in module.in_keys], -1)
-            out = evaluate_perceptrons(layers, weights, entries, shared=shared)
+            out = evaluate_perceptrons(layers, weights, entries, shape, shared=shared)
             inputs = inputs.expand(len(out), *inputs.batch_size) if shared else inputs
             inputs, shared = inputs.copy().set(module.out_keys[0], out), False
         weights = members.params_at(last.path).flatten_keys(".")
         read = [inputs.get(name) for name in last.module.in_keys]
         if self.masked_action is None:
-            return evaluate_perceptrons(last.layers, weights, torch.cat(read, -1), shared=shared)
-        *others, action = read
-        mask = self.masked_action[1]
-        return evaluate_masked_perceptrons(
-            last.layers,
-            weights,
-            torch.cat(others, -1),
-            action,
-            mask.mask,
-            mask.used,
-            shared=shared,
-        )
+            read_at_once = torch.cat(read, -1)
+            return evaluate_perceptrons(
+                last.layers, weights, read_at_once, last.shape, shared=shared
+            )
+        others, action, mask = torch.cat(read[:-1], -1), read[-1], self.masked_action[1]
+        return evaluate_masked_perceptrons(last, weights, others, action, mask, shared=shared)
 
     def _evaluate_with_vmap(
         self, members: Members, inputs: TensorDictBase, *, shared: bool
@@ -219,7 +223,12 @@ class EnsembleOutput:
 
 
 def evaluate_perceptrons(
-    layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor, *, shared: bool = True
+    layers: Layers,
+    weights: Mapping[str, Tensor],
+    inputs: Tensor,
+    shape: tuple[int, ...] = (),
+    *,
+    shared: bool = True,
 ) -> Tensor:
     """Outputs of R perceptrons.
 
@@ -230,24 +239,23 @@ def evaluate_perceptrons(
         layers: what :func:`~rlkit_sac.modules.structure.perceptron_layers` found.
         weights: parameters by name, each ``[R, …]``.
         inputs: ``[*, features]``, or ``[R, *, features]``.
+        shape: of the outputs of a state, where they are not a vector.
         shared: whether all have the same inputs.
 
     Returns:
         ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
-    layers, shape = _without_reshaping(layers)
     out = _run(layers, weights, _columns(inputs, shared)).mT
     return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
 
 
 def evaluate_masked_perceptrons(
-    layers: Layers,
+    perceptron: Perceptron,
     weights: Mapping[str, Tensor],
     inputs: Tensor,
     action: Tensor,
-    mask: Tensor,
-    used: Tensor | None,
+    mask: ParameterMask,
     *,
     shared: bool,
 ) -> Tensor:
@@ -257,13 +265,11 @@ def evaluate_masked_perceptrons(
     The last layer computes the outputs that are kept.
 
     Args:
-        layers: what :func:`~rlkit_sac.modules.structure.perceptron_layers` found, for perceptrons
-            that :meth:`EnsembleOutput.find` lets read a masked action.
+        perceptron: one that :meth:`EnsembleOutput.find` lets read a masked action.
         weights: parameters by name, each ``[R, …]``.
         inputs: ``[*, features]``, or ``[R, *, features]``, all but the action.
         action: ``[*, D]``, or ``[R, *, D]``; the layers read it last.
         mask: ``[K, D]``.
-        used: ``[K, n]``, see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
         shared: whether all perceptrons have the same inputs.
 
     Returns:
@@ -272,16 +278,17 @@ def evaluate_masked_perceptrons(
     Raises:
         BatchError: for perceptrons without K outputs, or another action.
     """
-    batch, count = inputs.shape[not shared : -1], len(mask)
-    ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
+    batch, count = inputs.shape[not shared : -1], len(mask.mask)
+    (first, _), *between, (last, _) = perceptron.layers
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
-    shape = shape or outputs.shape[1:2]
-    check_mask(mask, shape[0], action)
+    shape = perceptron.shape or outputs.shape[1:2]
+    check_mask(mask.mask, shape[0], action)
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
-    of_actions = _of_actions(weight[..., features:], _columns(action, shared).mT, mask, used)
+    rows = _columns(action, shared).mT
+    of_actions = _of_actions(weight[..., features:], rows, mask.mask, mask.used)
     hidden = of_state.unsqueeze(-2) + of_actions
     hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
     # A compiler fuses this sum with the activation before it, and outputs that are not kept are
@@ -301,7 +308,7 @@ def _takes_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
     :func:`evaluate_masked_perceptrons` needs them.
     """
     *before, last = chain
-    linear = [isinstance(layer, nn.Linear) for _, layer in _without_reshaping(last.layers)[0]]
+    linear = [isinstance(layer, nn.Linear) for _, layer in last.layers]
     *others, read = map(unravel_key, last.module.in_keys)
     taken_before = any(key in map(unravel_key, each.module.in_keys) for each in before)
     return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
@@ -320,14 +327,6 @@ def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | Non
         for place in range(used.shape[-1])
     )
     return sum(terms, start=next(terms))
-
-
-def _without_reshaping(layers: Layers) -> tuple[Layers, tuple[int, ...]]:
-    """The layers but for a last one that reshapes outputs, and their shape, ``()`` without."""
-    last = layers[-1][1]
-    if isinstance(last, nn.Unflatten):
-        return layers[:-1], tuple(cast(Sequence[int], last.unflattened_size))
-    return layers, ()
 
 
 def _columns(inputs: Tensor, shared: bool) -> Tensor:

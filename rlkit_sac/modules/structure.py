@@ -68,17 +68,18 @@ def structure(network: nn.Module) -> dict[str, Any]:
     return found
 
 
-def perceptron_layers(network: nn.Module) -> Layers | None:
+def perceptron_layers(network: nn.Module) -> tuple[Layers, tuple[int, ...]] | None:
     """The layers of a perceptron with the names of their parameters' owners, in order.
 
     Args:
         network: a module, or a ``TensorDictModule`` around one.
 
     Returns:
-        ``None`` for what is not known to be a perceptron.
+        The layers, and the shape of the outputs of a state where they are not a vector; ``None``
+        for what is not known to be a perceptron.
 
     >>> perceptron_layers(nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
-    [('0', Linear(in_features=3, out_features=2, bias=True)), ('1', ReLU())]
+    ([('0', Linear(in_features=3, out_features=2, bias=True)), ('1', ReLU())], ())
     >>> perceptron_layers(nn.Conv1d(1, 1, 1)) is None
     True
     """
@@ -104,9 +105,7 @@ def perceptron_layers(network: nn.Module) -> Layers | None:
     ):
         return None
     shape = module.out_features if type(module) is MLP and module._reshape_out else None
-    if shape is not None:
-        layers.append(("", nn.Unflatten(-1, tuple(cast(Sequence[int], shape)))))
-    return layers
+    return layers, () if shape is None else tuple(cast(Sequence[int], shape))
 
 
 def refuse_batch_norm(network: nn.Module, name: str) -> None:

@@ -287,8 +287,8 @@ class LossContract(LossModule):
 
     def _members(self, network: nn.Module, params: TensorDictBase) -> Members:
         """Return a network with its parameters, or those of several."""
-        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
-        return Members(network, params, *how)
+        dtype = next(self.parameters()).dtype
+        return Members(network, params, self.vmap_randomness, self.deactivate_vmap, dtype)
 
     def _encoded(self, states: TensorDictBase) -> TensorDictBase:
         """Return states with what the encoder writes there."""
@@ -329,9 +329,9 @@ class LossContract(LossModule):
         return self
 
     @property
-    @abstractmethod
     def _like(self) -> Tensor:
-        """A parameter or buffer with the dtype and the device of this loss."""
+        """A parameter, of the dtype and the device of this loss."""
+        return next(self.parameters())
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training; a compiled update uses it without recompilation.

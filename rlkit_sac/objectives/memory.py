@@ -130,7 +130,6 @@ class MemoryPass:
         network: whose memory runs.
         entry: under which encoded states hold what it remembers.
         members: the network with its parameters, or R of them.
-        indices: which of the stored states of an ensemble belong to the networks; default all.
         at_states: whether states are encoded.
         at_next_states: whether next states are.
         grad: whether with gradients.
@@ -141,7 +140,6 @@ class MemoryPass:
     network: RecurrentNetwork
     entry: str
     members: Members
-    indices: Tensor | None = None
     at_states: bool = True
     at_next_states: bool = True
     grad: bool = True
@@ -251,7 +249,7 @@ class RecurrentNetwork:
         weights = members.params_at(self.cells_path)
         num_layers = cells_of(self.memory).num_layers
         layers = layer_weights(lambda name: weights.get(name, None), num_layers)
-        state = self._start(rows, layers[0].weight_hh, memory_pass.indices)
+        state = self._start(rows, layers[0].weight_hh, members.indices)
         grad = memory_pass.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():

@@ -223,10 +223,6 @@ class SegmentLoss(LossContract):
         policy = BehaviorPolicy(actor, keys, self.tensor_keys.action_mask)
         return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
-    @property
-    def _like(self) -> Tensor:
-        return next(self.parameters())
-
     # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -39,18 +38,6 @@ from rlkit_sac.objectives.sac.return_estimators import Target
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
 
-class TargetCritics(NamedTuple):
-    """Target critics, all of them or some.
-
-    Attributes:
-        members: the networks with their parameters.
-        indices: which of all they are; ``None`` for all.
-    """
-
-    members: Members
-    indices: Tensor | None
-
-
 class CriticTerms(NamedTuple):
     """The terms of the critics' loss.
 
@@ -72,10 +59,10 @@ class SACTransitions(Transitions):
     """A batch ``[*]`` that has been checked.
 
     Attributes:
-        targets: the target critics whose memories read it; ``None`` without memories.
+        target_critics: those whose memories read it; ``None`` without memories.
     """
 
-    targets: TargetCritics | None
+    target_critics: Members | None
 
 
 class ScalarHead:
@@ -346,18 +333,6 @@ class Critics:
             )
         return q
 
-    def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
-        """Return the expectation ``[*, M]`` of reduced values ``[*, (K,) M]`` under the policy.
-
-        Args:
-            value: reduced over the critics.
-            log_probs: the log-probability of each discrete action, ``[*, K]``.
-        """
-        if self.index_role is None:
-            return value
-        assert log_probs is not None
-        return F.expected_value(value, log_probs.detach().exp())
-
     def reduced(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Return the minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
 
@@ -369,26 +344,24 @@ class Critics:
             q = F.without_forbidden(q, allowed.unsqueeze(-1), dim=-2)
         return reduce_critics(self.head.scalar(q), self.weights.value, self.reduction)
 
-    def draw_subset(
-        self, members: Members, count: int | None, order: Tensor | None
-    ) -> TargetCritics:
-        """Return all target critics, or a random subset, without replacement.
+    def draw_subset(self, members: Members, count: int, order: Tensor | None) -> Members:
+        """Return a random subset of the target critics, without replacement.
 
         Args:
             members: all.
-            count: size of the subset; ``None`` for all.
+            count: size of the subset.
             order: an order of all, whose first ones are taken; ``None`` draws it.
         """
         params = members.params
-        if count in (None, len(params)):
-            return TargetCritics(members, None)
+        if count == len(params):
+            return members
         if order is None:
             order = torch.randperm(len(params), device=next(params.values(True, True)).device)
         indices = order[:count]
         subset = params.data.apply(
             lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
         )
-        return TargetCritics(members._replace(params=subset), indices)
+        return members._replace(params=subset, indices=indices)
 
     def target(self, members: Members, next_sample: PolicySample, reward_dim: int) -> Target:
         r"""Return the minimum over target critics, in expectation under the policy.
@@ -398,13 +371,15 @@ class Critics:
             next_sample: a sample of the policy at the next states.
             reward_dim: M.
         """
-        inputs, log_probs = next_sample.inputs, next_sample.log_probs
+        inputs, shape = next_sample.inputs, next_sample.inputs.batch_size
         q = self.values(members, inputs, entry=TARGET_CRITICS)
         if next_sample.allowed is not None:
             q = F.without_forbidden(q, next_sample.allowed.unsqueeze(-1), dim=-2)
-        choices = () if log_probs is None else log_probs.shape[-1:]
-        check_values(self.head.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
-        expected = partial(self.expected, log_probs=log_probs)
+        expected: Callable[[Tensor], Tensor] = lambda value: value  # noqa: E731
+        if next_sample.log_probs is not None:
+            prob = next_sample.log_probs.detach().exp()
+            shape, expected = prob.shape, lambda value: F.expected_value(value, prob)
+        check_values(self.head.scalar(q), (*shape, reward_dim), reward_dim)
         return self.head.target(q, self.weights.value, expected)
 
     def loss_terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:

@@ -115,9 +115,19 @@ class Factor(ABC):
     target: TargetEntropy
     min_prob: float
 
+    @cached_property
+    def suffix(self) -> str:
+        """What the names of this factor's parameters, attributes and outputs end with."""
+        return f"_{self.name}" if self.name else ""
+
+    @cached_property
+    def parameter_name(self) -> str:
+        """The name of the parameter of its temperature."""
+        return self.key("log_alpha")
+
     def key(self, entry: str) -> str:
         """Return the name of this factor's parameter, attribute or output, see `factor_key`."""
-        return f"{entry}_{self.name}" if self.name else entry
+        return entry + self.suffix
 
     @property
     def role(self) -> str:

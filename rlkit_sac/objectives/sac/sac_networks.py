@@ -5,7 +5,6 @@ The update is in :mod:`~rlkit_sac.objectives.sac.soft_actor_critic`.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
@@ -175,9 +174,9 @@ class SACNetworks(LossContract):
             start = factor.temperature.initial_parameter(starts[name])
             parameter = like.detach().new_full((), start)
             if factor.fixed:
-                self.register_buffer(factor.key("log_alpha"), parameter)
+                self.register_buffer(factor.parameter_name, parameter)
             else:
-                self.register_parameter(factor.key("log_alpha"), nn.Parameter(parameter))
+                self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
             key, prior = self._action_key(factor), self.priors.find(name)
             passed = hybrid_leaf(action_spec, key) if several else action_spec
             own = None if several and isinstance(factor, DiscreteFactor) else actor_spec
@@ -226,7 +225,7 @@ class SACNetworks(LossContract):
         if discrete is not None and (self.continuous is not None or not parts):
             boltzmann = BoltzmannPolicy(
                 critics.acting(self.get_stateful_net(CRITICS)),
-                self._log_alpha(discrete.name),
+                getattr(self, discrete.parameter_name),
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=critics.reduction,
@@ -242,14 +241,10 @@ class SACNetworks(LossContract):
 
     # ------------------------------------------------------------------ numbers
 
-    @abstractmethod
-    def _log_alpha(self, factor: str) -> Tensor:
-        """Return the parameter of a factor's temperature."""
-
     def project_parameters(self) -> None:
         """Move the temperatures inside their bounds; call it after an optimizer step."""
-        for name, factor in self.factors.items():
-            factor.temperature.project_(self._log_alpha(name))
+        for factor in self.factors.values():
+            factor.temperature.project_(getattr(self, factor.parameter_name))
 
     @property
     def reward_weights(self) -> Tensor | None:
@@ -265,7 +260,7 @@ class SACNetworks(LossContract):
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             check_value(option, value, PositiveFloat)
-            self._like.fill_(only.temperature.initial_parameter(value))
+            self.log_alpha.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
 
@@ -301,7 +296,7 @@ class SACNetworks(LossContract):
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> SACNetworks:
         # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
-        fixed = [factor.key("log_alpha") for factor in self.factors.values() if factor.fixed]
+        fixed = [factor.parameter_name for factor in self.factors.values() if factor.fixed]
         before = {name: self._buffers[name] for name in fixed}
         super()._apply(fn)
         for name, buffer in before.items():
@@ -352,6 +347,7 @@ class SACNetworks(LossContract):
             )
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
-                whole = self._members(network.network, getattr(self, f"{target}_params"))
-                members, indices = read.targets or (whole, None)
-                yield MemoryPass(network, target, members, indices, at_states=False, grad=False)
+                members = read.target_critics
+                if members is None:
+                    members = self._members(network.network, getattr(self, f"{target}_params"))
+                yield MemoryPass(network, target, members, at_states=False, grad=False)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import cast
+from typing import Any, cast
 
 import torch
 from tensordict import TensorDictBase
@@ -27,7 +27,7 @@ from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.running_log_prob import RunningLogProb
 from rlkit_sac.objectives.batch import check_reward, cut_steps, valid_steps
 from rlkit_sac.objectives.contract import name_mismatched_entries
-from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions, TargetCritics
+from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics
 from rlkit_sac.objectives.sac.factors import FactorSample, PolicySample, factor_key
 from rlkit_sac.objectives.sac.return_estimators import StepOutcome, Target
@@ -93,7 +93,8 @@ class SoftActorCriticLoss(SACNetworks):
             self._move_entropy_centers(sample, next_sample, transitions.valid)
         target = self._target(transitions, next_sample)
         states, batch = transitions.states, transitions.batch
-        q_taken = self.critics.values_of_taken(self._live_critics(), states, batch, sample)
+        members = self._members(self.qvalue_network, self.qvalue_network_params)
+        q_taken = self.critics.values_of_taken(members, states, batch, sample)
         critics = self.critics.loss_terms(q_taken, target, transitions.valid)
         priority = self._with_burn_in(critics.td_error) if self.burn_in else critics.td_error
         tensordict.set(self.tensor_keys.priority, priority)
@@ -120,8 +121,8 @@ class SoftActorCriticLoss(SACNetworks):
         self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
     ) -> tuple[Target, Tensor]:
         """The soft value of the next states, and the entropy bonus in it, ``[*, 1]``."""
-        targets = transitions.targets or self._target_critics()
-        next_q = self.critics.target(targets.members, next_sample, reward_dim)
+        targets = transitions.target_critics or self._target_critics()
+        next_q = self.critics.target(targets, next_sample, reward_dim)
         bonus = self._entropy_bonus(next_sample)
         return next_q._replace(values=F.soft_value(next_q.values, bonus)), bonus
 
@@ -154,7 +155,9 @@ class SoftActorCriticLoss(SACNetworks):
                 factor_sample.log_priors,
             )
         factor_sample, alpha = sample.factors[continuous.name], self.alpha(continuous.name)
-        value = F.weigh_rewards(self.critics.expected(value, sample.log_probs), weights)
+        if sample.log_probs is not None:
+            value = F.expected_value(value, sample.log_probs.detach().exp())
+        value = F.weigh_rewards(value, weights)
         if self.dqda_clipping is not None:
             assert factor_sample.action is not None
             value = F.clip_action_gradient(value, factor_sample.action, self.dqda_clipping)
@@ -174,9 +177,10 @@ class SoftActorCriticLoss(SACNetworks):
         loss = torch.zeros_like(next(iter(samples[0].factors.values())).log_prob).detach()
         for name, factor in self.factors.items():
             if not factor.fixed:
-                target = getattr(self, factor.key("target_entropy"))
+                target = getattr(self, f"target_entropy{factor.suffix}")
                 factor_samples = [sample.factors[name] for sample in samples]
-                loss = loss + factor.alpha_loss(self._log_alpha(name), target, factor_samples)
+                parameter = getattr(self, factor.parameter_name)
+                loss = loss + factor.alpha_loss(parameter, target, factor_samples)
         return loss
 
     def _entropy_bonus(self, sample: PolicySample) -> Tensor:
@@ -195,7 +199,8 @@ class SoftActorCriticLoss(SACNetworks):
         """Sample the continuous action, then the discrete one given the critics' values of it."""
         continuous, discrete, critics = self.continuous, self.discrete, self.critics
         samples: dict[str, FactorSample] = {}
-        inputs, dist = states, self._actor_distribution(states)
+        has_actor = self.actor_network is not None
+        inputs, dist = states, self._actor_distribution(states) if has_actor else None
         if continuous is not None:
             assert dist is not None
             sample = continuous.sample(dist, states.batch_size)
@@ -208,7 +213,9 @@ class SoftActorCriticLoss(SACNetworks):
             samples[continuous.name] = sample
         if discrete is None:
             return PolicySample(samples, inputs)
-        q_values = critics.values(self._live_critics(frozen=continuous is not None), inputs)
+        params = self.qvalue_network_params
+        params = params if continuous is None else params.data
+        q_values = critics.values(self._members(self.qvalue_network, params), inputs)
         masked = critics.mask_key is not None
         allowed = critics.allowed_actions(inputs, q_values) if masked else None
         value = critics.reduced(q_values if continuous is not None else q_values.detach(), allowed)
@@ -249,11 +256,11 @@ class SoftActorCriticLoss(SACNetworks):
             samples.insert(0, self._sample_policy(transitions.states))
         return samples, self._scalars(samples[0], transitions.valid)
 
-    def _actor_distribution(self, states: TensorDictBase) -> Distribution | None:
-        """The distribution of the actor, in the dtype of its parameters; ``None`` without one."""
-        if self.actor_network is None:
-            return None
-        actor, params = self.actor_network, self.actor_network_params
+    def _actor_distribution(self, states: TensorDictBase) -> Distribution:
+        """The distribution of the actor, in the dtype of its parameters."""
+        actor: Any = self.actor_network
+        params = self.actor_network_params
+        like, *_ = params.values(True, True)
         inputs = self._normalized(states).copy()
         if self.recurrent or self.encoder_network is not None:
             actor = self._head("actor_network")
@@ -263,43 +270,40 @@ class SoftActorCriticLoss(SACNetworks):
             set_exploration_type(ExplorationType.RANDOM),
             params.to_module(self.actor_network, preserve_module_state=False),
         ):
-            if not torch.is_autocast_enabled(self._like.device.type):
+            if not torch.is_autocast_enabled(like.device.type):
                 if self.discrete is None or self.critics.mask_key is None:
                     return actor.get_dist(inputs)
                 return build_dist(actor, actor.get_dist_params(inputs))
-            dtype = next(iter(params.values(True, True))).dtype
             dist_params = actor.get_dist_params(inputs)
             return build_dist(
-                actor, dist_params.apply(lambda x: x.to(dtype) if x.is_floating_point() else x)
+                actor, dist_params.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
             )
 
     def _policy_value(self, sample: PolicySample) -> Tensor:
         """The reduced value ``[*, (K,) M]`` of a sample, without gradients for the critics."""
         if sample.value is not None:
             return sample.value
-        members = self._live_critics(frozen=True)
-        return self.critics.reduced(self.critics.values(members, sample.inputs))
+        frozen = self._members(self.qvalue_network, self.qvalue_network_params.data)
+        return self.critics.reduced(self.critics.values(frozen, sample.inputs))
 
-    def _live_critics(self, *, frozen: bool = False) -> Members:
-        params = self.qvalue_network_params
-        return self._members(self.qvalue_network, params.data if frozen else params)
-
-    def _target_critics(self) -> TargetCritics:
+    def _target_critics(self) -> Members:
+        """The target critics, or a random subset of them."""
         members = self._members(self.qvalue_network, self.target_qvalue_network_params)
         if self.target_subset is None:
-            return TargetCritics(members, None)
+            return members
         return self.critics.draw_subset(members, self.target_subset, self.critic_order)
 
     def _scalars(self, sample: PolicySample, valid: Tensor | None) -> dict[str, Tensor]:
         """Temperatures, entropies and divergences from priors, means over the valid steps."""
         scalars: dict[str, Tensor] = {}
         for name, factor in self.factors.items():
-            factor_sample = sample.factors[name]
-            scalars[factor.key("alpha")] = self.alpha(name)
-            scalars[factor.key("entropy")] = F.masked_mean(-factor_sample.log_prob.detach(), valid)
+            factor_sample, suffix = sample.factors[name], factor.suffix
+            scalars[f"alpha{suffix}"] = self.alpha(name)
+            entropy = -factor_sample.log_prob.detach()
+            scalars[f"entropy{suffix}"] = F.masked_mean(entropy, valid)
             if factor_sample.log_prior is not None:
-                log_prob = factor_sample.log_prob_minus_prior.detach()
-                scalars[factor.key("kl")] = F.masked_mean(log_prob, valid)
+                divergence = factor_sample.log_prob_minus_prior.detach()
+                scalars[f"kl{suffix}"] = F.masked_mean(divergence, valid)
         return scalars
 
     def _diagnostics(
@@ -342,7 +346,7 @@ class SoftActorCriticLoss(SACNetworks):
         check_reward(reward, self.critics.weights.value, transitions.batch)
         remembering = with_targets and self.recurrent and CRITICS in self.target_networks
         targets = self._target_critics() if remembering else None
-        read = SACTransitions(**vars(transitions), targets=targets)
+        read = SACTransitions(**vars(transitions), target_critics=targets)
         if not (self.recurrent or self.burn_in or self.encoder_network is not None):
             return read
         done = read.batch.get(("next", self.tensor_keys.done), None)
@@ -350,11 +354,5 @@ class SoftActorCriticLoss(SACNetworks):
 
     def alpha(self, factor: str = "") -> Tensor:
         """Return the temperature of a factor, a scalar within its bounds, without gradient."""
-        return self.factors[factor].temperature.alpha(self._log_alpha(factor))
-
-    def _log_alpha(self, factor: str) -> Tensor:
-        return cast(Tensor, getattr(self, self.factors[factor].key("log_alpha")))
-
-    @property
-    def _like(self) -> Tensor:
-        return self._log_alpha(next(iter(self.factors)))
+        parameter = getattr(self, self.factors[factor].parameter_name)
+        return self.factors[factor].temperature.alpha(parameter)
