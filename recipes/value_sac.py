@@ -30,7 +30,7 @@ from rlkit_sac.config import (
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.objectives import ValueSACLoss
 from rlkit_sac.updates import Update, UpdateSchedule
 
 
@@ -91,7 +91,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         num_cells=config.network.num_cells,
         activation=config.network.activation,
     ).to(device)
-    loss_module = ContinuousSACLoss(
+    loss_module = ValueSACLoss(
         actor,
         critics,
         value,

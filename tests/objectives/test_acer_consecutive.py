@@ -6,7 +6,7 @@ from tensordict import TensorDict
 
 from rlkit_sac.errors import BatchError
 from rlkit_sac.objectives.acer.segments import check_consecutive
-from rlkit_sac.objectives.checks import cut_steps
+from rlkit_sac.objectives.batch import cut_steps
 
 NO_CUT = torch.zeros(2, 3, dtype=torch.bool)
 

@@ -316,7 +316,7 @@ class SoftActorCriticLoss(SACNetworks):
         self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
     ) -> None:
         """Move the running means of log-probabilities towards those of samples at s and s'."""
-        for name in self.factors if self.entropy_centers else ():
+        for name in self.factors:
             pair = sample.factors[name], next_sample.factors[name]
             mean = 0.5 * (pair[0].log_prob_minus_prior + pair[1].log_prob_minus_prior)
             self._entropy_center(name).move(mean.detach(), valid)
