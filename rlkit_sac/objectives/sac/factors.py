@@ -87,6 +87,7 @@ class PolicySample:
             gradients with respect to their parameters; otherwise ``None``.
         value: the values of the inputs, reduced over the live critics, ``[*, (K,) M]``, with
             gradients with respect to the sampled action; ``None`` where they were not needed.
+        state_value: V(s) of a value network, ``[*, M]``; ``None`` without one.
     """
 
     factors: dict[str, FactorSample]
@@ -95,6 +96,7 @@ class PolicySample:
     allowed: Tensor | None = None
     q_values: Tensor | None = None
     value: Tensor | None = None
+    state_value: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

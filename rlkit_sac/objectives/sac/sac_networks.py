@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
@@ -42,8 +42,6 @@ from rlkit_sac.objectives.sac.factors import (
     option_per_factor,
 )
 from rlkit_sac.objectives.sac.return_estimators import ReturnEstimator, make_return_estimator
-
-FactorT = TypeVar("FactorT", bound=Factor)
 
 
 class SACNetworks(LossContract):
@@ -131,8 +129,11 @@ class SACNetworks(LossContract):
             *_, acting = self.factors.values()  # of two factors the continuous one
             self.set_keys(**{acting.role: action, "log_prob": log_prob})
         self._register_temperatures(options, given.action_spec, like)
-        self.continuous = self._find_factor(ContinuousFactor)
-        self.discrete = self._find_factor(DiscreteFactor)
+        factors = self.factors.values()
+        self.continuous = next(
+            (each for each in factors if isinstance(each, ContinuousFactor)), None
+        )
+        self.discrete = next((each for each in factors if isinstance(each, DiscreteFactor)), None)
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = list(self.factors) if options.normalize_entropy_reward else []
@@ -187,9 +188,6 @@ class SACNetworks(LossContract):
             setattr(self, factor.key("target_entropy"), target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target=NUMBER)
-
-    def _find_factor(self, kind: type[FactorT]) -> FactorT | None:
-        return next((each for each in self.factors.values() if isinstance(each, kind)), None)
 
     def _make_critics(self, options: LossConfig) -> Critics:
         continuous, discrete = self.continuous, self.discrete

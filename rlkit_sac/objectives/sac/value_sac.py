@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,17 +26,6 @@ from rlkit_sac.objectives.sac.factors import PolicySample
 from rlkit_sac.objectives.sac.return_estimators import Target
 
 VALUE = "value_network"
-
-
-@dataclass(frozen=True)
-class ValuedSample(PolicySample):
-    """A sample of the policy, with the value of its states.
-
-    Attributes:
-        state_value: ``[*, M]``, of the value network.
-    """
-
-    state_value: Tensor | None = None
 
 
 @with_options_from(ContinuousLossConfig, SACOptions)
@@ -165,7 +154,7 @@ class ValueSACLoss(ContinuousSACLoss):
         sample = super()._sample_policy(states)
         value = self._policy_value(sample)
         state_value = self._evaluate_value(states, VALUE, value.shape[-1])
-        return ValuedSample(**vars(replace(sample, value=value)), state_value=state_value)
+        return replace(sample, value=value, state_value=state_value)
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
         if self.policy_loss_steps != "first":
@@ -211,6 +200,5 @@ class ValueSACLoss(ContinuousSACLoss):
 
 
 def _state_value(sample: PolicySample) -> Tensor:
-    assert isinstance(sample, ValuedSample)
     assert sample.state_value is not None
     return sample.state_value
