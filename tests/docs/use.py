@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 import torch
-from tensordict import TensorDictBase
+from tensordict import TensorDict, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torchrl.data import ReplayBuffer
 from torchrl.envs import EnvBase
@@ -28,12 +28,13 @@ def use_all(made: Sequence[tuple[Block, str, Any]]) -> None:
             batches.append((block.line, value.rollout(3)))
         elif isinstance(value, TensorDictBase):
             batches.append((block.line, value))
+        elif isinstance(value, gym.Env | gym.vector.VectorEnv):
+            observation, _ = value.reset()
+            value.step(value.action_space.sample())
+            batches.append((block.line, TensorDict(observation=observation)))
 
     for block, name, value in made:
-        if isinstance(value, gym.Env | gym.vector.VectorEnv):
-            value.reset()
-            value.step(value.action_space.sample())
-        elif isinstance(value, ReplayBuffer):
+        if isinstance(value, ReplayBuffer):
             value.sample()
         elif isinstance(value, LossModule):
             train(value, find_batch(batches, set(value.in_keys), block, name))
