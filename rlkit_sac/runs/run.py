@@ -369,6 +369,10 @@ def training_run(
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))
+    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
+    for name in sorted(learned.intersection(log.latest)):
+        if not 1e-4 <= log.latest[name] <= 100:
+            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")
     if config.evaluation.video:
         record_best(directory.path, loss_module.policy())
 
