@@ -283,7 +283,7 @@ def evaluate_masked_perceptrons(
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
     shape = perceptron.shape or outputs.shape[1:2]
-    check_mask(mask.mask, shape[0], action)
+    check_mask(mask.mask, shape[0], action.shape[-1])
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )

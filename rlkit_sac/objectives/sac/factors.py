@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,9 +12,9 @@ from typing import Any, Literal
 
 import torch
 from tensordict import NestedKey, TensorDictBase
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Categorical, Distribution
-from torchrl.data import TensorSpec
+from torchrl.data import Bounded, TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
 from rlkit_sac.config.loss import LossConfig
@@ -23,7 +24,6 @@ from rlkit_sac.functional import (
     normalized_log_prob,
     sample_categorical,
 )
-from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.masked_critic import check_mask
@@ -37,6 +37,7 @@ from rlkit_sac.objectives.sac.target_entropy import (
     default_discrete_kld,
     discrete_target,
     refuse_target_entropy,
+    warn_if_impossible,
 )
 
 #: In place of a target entropy that was given as a number or a function.
@@ -157,10 +158,20 @@ class Factor(ABC):
         """Return the spec of this factor's action: the one that was passed, or else the actor's."""
 
     @abstractmethod
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
         """Return the target entropy in nats, or with a prior minus the target divergence.
 
-        ``None`` if the number of actions is not known yet.
+        One that no policy can have is warned of.
+
+        Args:
+            spec: the spec of the action, if known.
+            prior: a module, or ``None``.
+            num_actions: the number of discrete actions, if known.
+
+        Returns:
+            ``None`` for a named target without a spec of the discrete action.
         """
 
     @abstractmethod
@@ -209,10 +220,16 @@ class ContinuousFactor(Factor):
             )
         return passed
 
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
         """Return the target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
-            return continuous_target(self.target, spec, min_prob=self.min_prob)
+            nats = continuous_target(self.target, spec, min_prob=self.min_prob)
+            if isinstance(spec, Bounded):
+                volume = (spec.space.high - spec.space.low).double().log().sum()
+                warn_if_impossible(self.key("target_entropy"), nats, -math.inf, float(volume))
+            return nats
         refuse_target_entropy(self.target)
         if spec is None:
             raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
@@ -223,18 +240,13 @@ class ContinuousFactor(Factor):
         assert target is not None
         return target if sample.used_share is None else target * sample.used_share
 
-    def sample(self, dist: Distribution, batch_size: torch.Size) -> FactorSample:
+    def sample(self, dist: Any, batch_size: torch.Size) -> FactorSample:
         """Sample an action; with a mask ``log_prob`` has a last dimension D.
 
         Raises:
             BatchError: for a distribution without the required log-probabilities.
         """
         if self.masked:
-            if not isinstance(dist, TanhGaussian):
-                raise BatchError(
-                    f"the actor's distribution is {type(dist).__name__}: parameter_mask needs the "
-                    "density of each dimension, which rlkit_sac.modules.TanhGaussian gives"
-                )
             action, log_prob = dist.rsample_and_log_probs()
             return FactorSample(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
@@ -255,7 +267,7 @@ class ContinuousFactor(Factor):
             BatchError: for a mask of another shape.
         """
         assert sample.action is not None
-        check_mask(mask, log_probs.shape[-1], sample.action)
+        check_mask(mask, log_probs.shape[-1], sample.action.shape[-1])
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
         log_prior = None if sample.log_prior is None else (used * sample.log_prior).sum(-1)
@@ -286,17 +298,23 @@ class DiscreteFactor(Factor):
         leaf = discrete_leaf(passed, key)
         return discrete_leaf(actor_spec, key) if leaf is None else leaf
 
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
         """Return the target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
-            return discrete_target(self.target, spec=spec, min_prob=self.min_prob)
+            nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
+            if nats is not None and num_actions is not None:
+                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(num_actions))
+            return nats
         refuse_target_entropy(self.target)
-        if self.target_kld_discrete is not None:
-            return -self.target_kld_discrete
-        if spec is not None:
-            return -default_discrete_kld(spec.space.n)
-        num_actions = prior.num_actions() if isinstance(prior, PartwisePrior) else None
-        return None if num_actions is None else -default_discrete_kld(num_actions)
+        if (kld := self.target_kld_discrete) is not None:
+            most = getattr(prior, "largest_divergence", math.inf)
+            warn_if_impossible("target_kld_discrete", kld, 0.0, most)
+            return -kld
+        known = prior.num_actions() if isinstance(prior, PartwisePrior) else None
+        known = known if spec is None else spec.space.n
+        return None if known is None else -default_discrete_kld(known)
 
     def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
         """Return the target entropy, computed from the number of actions if there was no spec.
@@ -384,12 +402,8 @@ def option_per_factor(name: str, value: Any, factors: Sequence[str]) -> dict[str
     """
     if not isinstance(value, tuple | list):
         return dict.fromkeys(factors, value)
-    if len(factors) == 1:
-        raise ConfigError(f"{name} takes one value here, not {value!r}")
     if len(value) != len(factors):
-        raise ConfigError(
-            f"{name} takes one value or one for each of ({', '.join(factors)}), not {value!r}"
-        )
+        raise ConfigError(f"{name} takes one value here, or one for each factor: got {value!r}")
     return dict(zip(factors, value, strict=True))
 
 

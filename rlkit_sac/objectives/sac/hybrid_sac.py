@@ -11,6 +11,9 @@ from tensordict.nn import TensorDictModule
 from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.objectives.arguments import SACOptions, with_options_from
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
@@ -147,6 +150,17 @@ class HybridSACLoss(SoftActorCriticLoss):
         **options: Any,
     ) -> None:
         super().__init__(actor_network, qvalue_network, options, parameter_mask=parameter_mask)
+        if self.parameter_mask is None:
+            return
+        mask, spec = self.parameter_mask.mask, self.specs["action_continuous"]
+        check_mask(mask, self.num_actions or len(mask), (mask if spec is None else spec).shape[-1])
+        assert self.continuous is not None
+        dist = getattr([*actor_network.modules()][-1], "distribution_class", None)
+        if self.continuous.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
+            raise ConfigError(
+                f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
+                "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"
+            )
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""

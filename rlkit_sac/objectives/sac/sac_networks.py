@@ -81,6 +81,8 @@ class SACNetworks(LossContract):
     target_qvalue_network_params: TensorDictParams
     #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
     critic_order: Tensor | None
+    #: The number of discrete actions, if it is known before a batch.
+    num_actions: int | None
     return_estimator: ReturnEstimator
     qvalue_coef: float | Tensor
     dqda_clipping: float | Tensor | None
@@ -171,6 +173,8 @@ class SACNetworks(LossContract):
         starts = option_per_factor("alpha_init", alpha_init, list(self.factors))
         actor_spec, several = getattr(self.actor_network, "spec", None), len(starts) > 1
         self.specs: dict[str, TensorSpec | None] = {}
+        note = getattr(self.qvalue_network, "note", None)
+        self.num_actions = None if note is None else note["arguments"].get("num_actions")
         for name, factor in list(self.factors.items()):
             start = factor.temperature.initial_parameter(starts[name])
             parameter = like.detach().new_full((), start)
@@ -182,9 +186,11 @@ class SACNetworks(LossContract):
             passed = hybrid_leaf(action_spec, key) if several else action_spec
             own = None if several and isinstance(factor, DiscreteFactor) else actor_spec
             spec = self.specs[factor.role] = factor.find_spec(passed, own, key)
+            self.num_actions = getattr(getattr(spec, "space", None), "n", self.num_actions)
             target = None
             if not factor.fixed:
-                target = factor.resolve_target(spec, None if prior is None else prior.prior)
+                frozen = None if prior is None else prior.prior
+                target = factor.resolve_target(spec, frozen, self.num_actions)
             setattr(self, factor.key("target_entropy"), target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target=NUMBER)
@@ -254,13 +260,18 @@ class SACNetworks(LossContract):
         self._reward_weights.assign(weights, like=self._like)
 
     def set_scalar(self, option: str, value: float) -> None:
-        """Change a number as in every loss; ``alpha_init`` changes a fixed temperature."""
+        """Change a number as in every loss; ``alpha_init`` changes a fixed temperature.
+
+        The reward normalizer follows ``gamma``. Rewards of several steps cannot, and are refused.
+        """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             check_value(option, value, PositiveFloat)
             self.log_alpha.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
+        if option == "gamma" and self.reward_normalizer is not None:
+            self.reward_normalizer.gamma = float(value)
 
     def observe(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""

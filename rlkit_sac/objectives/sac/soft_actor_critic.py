@@ -105,6 +105,8 @@ class SoftActorCriticLoss(SACNetworks):
         keys, batch = self.tensor_keys, transitions.batch
         reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
         if steps is not None:
+            if "gamma" in self._buffers:
+                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
             steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
         if self.reward_normalizer is not None:
             reward = self.reward_normalizer(reward, steps)
