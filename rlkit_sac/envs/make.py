@@ -193,9 +193,10 @@ def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv
         adapted = AdaptedEnv(env, **options)
         mark_in_use(env, adapted)
         return adapted
-    except ConfigError as error:
+    except Exception as error:
         env.close(raise_if_closed=False)
-        raise ConfigError(f"{name}: {error}") from error
+        reason = error if isinstance(error, ConfigError) else summary(error)
+        raise ConfigError(f"{name}: {reason}") from error
 
 
 @contextmanager
