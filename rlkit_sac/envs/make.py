@@ -225,8 +225,8 @@ def check_env(
     Gymnasium checks what the entry point returns, with the wrappers that it put on.
 
     What Gymnasium advises against is a warning, and so are random numbers of its own, of which
-    Gymnasium cannot tell whether they follow the seed. An environment of TorchRL whose last
-    observation of an episode is the first of the next, so that the true one is lost, is a warning.
+    Gymnasium cannot tell whether they follow the seed. So is an environment of TorchRL whose last
+    observation of an episode is lost: the first of the next, zeros or NaN.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or ``module:function``.
