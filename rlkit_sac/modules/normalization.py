@@ -218,13 +218,12 @@ class RewardNormalizer(nn.Module):
         """
         if reward.ndim == 2:
             reward, done = reward.unsqueeze(0), done.unsqueeze(0)
-        largest = self.largest
-        for t, now in enumerate(reward.to(largest).unbind(1)):
+        for t, now in enumerate(reward.to(self.largest).unbind(1)):
             rows = slice(None) if valid is None else valid.reshape(reward.shape[:2])[:, t]
             returns = torch.add(now[rows], self.returns[rows], alpha=self.gamma)
             self.statistics.update(returns)
             if len(returns):
-                torch.maximum(largest, returns.abs().amax(0), out=largest)
+                torch.maximum(self.largest, returns.abs().amax(0), out=self.largest)
             self.returns[rows] = returns.masked_fill(done[rows, t], 0.0)
         if self.statistics.group is not None:
             distributed.all_reduce(

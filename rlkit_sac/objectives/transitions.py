@@ -114,7 +114,7 @@ class TransitionKeys:
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
         flag = tensordict.get(done, None)
-        if self._unchecked and flag is not None and can_read(flag):
+        if flag is not None and can_read(flag) and self._unchecked:
             self._unchecked -= 1
             if sequential:
                 check_consecutive(sequential, tensordict, self.next_states, flag, valid)

@@ -63,6 +63,7 @@ class NStepTransform(Transform):
             raise ConfigError(f"n_steps must be at least 1, got {n_steps}")
         self.n_steps, self.gamma = n_steps, gamma
         self._waiting: TensorDictBase | None = None  # frames of windows that go on
+        self._agree = False  # whether next entries of a frame were those of the frame after it
 
     def cut(self) -> None:
         """Forget the frames that wait for later ones, which will not come."""
@@ -75,6 +76,7 @@ class NStepTransform(Transform):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Continue with the frames of a state."""
         self._waiting = TensorDict(state).auto_batch_size_(1) if state else None
+        self._agree = bool(state)
 
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase | None:
         if tensordict.get(STEPS, None) is not None:
@@ -91,7 +93,7 @@ class NStepTransform(Transform):
         done = frames["next", "done"].flatten()[order]
         reward = frames["next", "reward"][order]
         is_newest = pad(trajectories.diff() != 0, (0, 1), value=True)
-        follows = ~(is_newest | done)[:-1] & ~_breaks(frames, order)
+        follows = ~(is_newest | done)[:-1] & ~self._breaks(frames, order)
         total, steps = reward.clone(), torch.ones_like(order)
         for k in range(1, min(self.n_steps, len(order))):
             grows = (steps[:-k] == k) & follows[k - 1 :]
@@ -109,20 +111,19 @@ class NStepTransform(Transform):
         rows["next", "reward"], rows[STEPS] = total[whole], steps[whole]
         return NestedEntries(list(rows))(list(rows.values()), first.shape, device)
 
+    def _breaks(self, frames: dict[NestedKey, Tensor], order: Tensor) -> Tensor:
+        """Where another episode begins, or next entries are not those of the frame after.
 
-def _breaks(frames: dict[NestedKey, Tensor], order: Tensor) -> Tensor:
-    """Where another episode begins, or next entries are not those of the frame after, ``[n - 1]``.
-
-    Entries of which none agrees tell nothing.
-    """
-    begins = frames.get("is_init", torch.zeros_like(order)).flatten()[order[1:]].bool()
-    differs = torch.zeros_like(begins)
-    for key, following in frames.items():
-        present = frames.get(unravel_key(key[1:])) if key[0] == "next" else None
-        if present is not None:
-            changed = following[order[:-1]] != present[order[1:]]
-            differs |= changed.unsqueeze(-1).flatten(1).any(-1)
-    return begins | (differs & ~differs.all())
+        They tell once some have agreed.
+        """
+        begins = frames.get("is_init", torch.zeros_like(order)).flatten()[order[1:]].bool()
+        differs = torch.zeros_like(begins)
+        for key, now in frames.items():
+            after = frames.get(unravel_key(("next", key)))
+            if after is not None:
+                differs |= (after[order[:-1]] != now[order[1:]]).unsqueeze(-1).flatten(1).any(-1)
+        self._agree = self._agree or not bool(differs.all())
+        return begins | differs if self._agree else begins
 
 
 def several_steps(transition: TensorDictBase) -> TensorDictBase:

@@ -357,15 +357,14 @@ class SoftActorCriticLoss(LossContract):
 
         Steps that ``("collector", "mask")`` excludes are left out.
         """
-        keys, following = self.tensor_keys, batch.get("next")
+        keys, after = self.tensor_keys, batch.get("next")
         valid = valid_steps(batch, self._loss_mask_keys())
         states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None:
                 normalizer.observe(states.get(normalizer.key))
         if self.reward_normalizer is not None:
-            reward, done = following.get(keys.reward), following.get(keys.done)
-            self.reward_normalizer.observe(reward, done, valid)
+            self.reward_normalizer.observe(after.get(keys.reward), after.get(keys.done), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

@@ -128,7 +128,10 @@ def test_what_does_not_follow_is_forgotten() -> None:
 
 @pytest.mark.parametrize("keeps_is_init", [False, True])
 @pytest.mark.parametrize("steps", [1, 4])
-def test_no_row_joins_the_episodes_of_two_collectors(steps: int, keeps_is_init: bool) -> None:
+@pytest.mark.parametrize("n", [2, 3])
+def test_no_row_joins_the_episodes_of_two_collectors(
+    n: int, steps: int, keeps_is_init: bool
+) -> None:
     """Each numbers its episodes from 0, the second one after a restart from a state."""
     keys = ["observation", "next", TRAJECTORY, *(["is_init"] if keeps_is_init else [])]
     parts: list[list[TensorDictBase]] = [[], []]
@@ -137,16 +140,16 @@ def test_no_row_joins_the_episodes_of_two_collectors(steps: int, keeps_is_init: 
         env.set_seed(seed)
         for batch in Collector(env, frames_per_batch=2 * steps, total_frames=16):
             part.append(batch.select(*keys).exclude(("next", "is_init")).clone())
-    transform, rows = NStepTransform(N, GAMMA), []
+    transform, rows = NStepTransform(n, GAMMA), []
     for number, batch in enumerate(parts[0] + parts[1]):
         if number == len(parts[0]):
-            state, transform = transform.state_dict(), NStepTransform(N, GAMMA)
+            state, transform = transform.state_dict(), NStepTransform(n, GAMMA)
             transform.load_state_dict(state)
         rows.append(transform.inv(batch))
     found = torch.cat([each for each in rows if each is not None])
     alone = [frames for part in parts for frames in torch.cat(part, 1)]
-    wanted = torch.cat([NStepTransform(N, GAMMA).inv(each) for each in alone])
-    assert len(wanted) == 4 * (8 - N + 1)
+    wanted = torch.cat([NStepTransform(n, GAMMA).inv(each) for each in alone])
+    assert len(wanted) == 4 * (8 - n + 1)
     assert torch.equal(sorted_rows(found), sorted_rows(wanted))
 
 
