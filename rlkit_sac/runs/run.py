@@ -282,6 +282,8 @@ def training_run(
     started = time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
+    if config.loss.schedules and not hasattr(loss_module, "set_scalar"):
+        raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
     if config.only_built:
         raise Built
     facts = {
