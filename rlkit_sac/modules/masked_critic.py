@@ -111,7 +111,7 @@ def write_masked_values(
         ``tensordict``.
 
     Raises:
-        BatchError: as :class:`MaskedCritic`.
+        ConfigError, BatchError: as :class:`MaskedCritic`.
     """
     before, after = split_at(critic, action_key)
     for part in before:
