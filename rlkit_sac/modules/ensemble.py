@@ -189,7 +189,7 @@ def evaluate_masked_perceptrons(
         ``[R, *, K, …]``.
 
     Raises:
-        BatchError: for perceptrons without K outputs, or another action.
+        ConfigError: for perceptrons without K outputs, or another action.
     """
     batch, count = inputs.shape[not shared : -1], len(mask)
     ((first, _), *between, (last, _)), shape = _without_reshaping(layers)

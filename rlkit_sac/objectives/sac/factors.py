@@ -227,7 +227,7 @@ class ContinuousFactor(Factor):
             mask: ``[K, D]``.
 
         Raises:
-            BatchError: for a mask of another shape.
+            ConfigError: for a mask of another shape.
         """
         assert draw.action is not None
         check_mask(mask, log_probs.shape[-1], draw.action.shape[-1])
