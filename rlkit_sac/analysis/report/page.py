@@ -35,7 +35,7 @@ def write_report(
     paths: Paths | pd.DataFrame,
     path: str | PathLike[str],
     *,
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     statistic: Statistic = "mean",
     confidence: float = 0.95,
     title: str | None = None,
