@@ -190,7 +190,9 @@ def frames_to(
     table = []
     for key, group in split(rows, ["task", *by]):
         reached = group[group[column] >= threshold].groupby("run")["frames"].min()
-        warn_early_ends(group, describe(key), "what they have not reached counts as never")
+        # It does not matter where a run ends that has been there.
+        ends = group["frames"].mask(group["run"].isin(reached.index), group["frames"].max())
+        warn_early_ends(group.assign(frames=ends), describe(key), "they count as never there")
         frames = reached.astype(float).reindex(group["run"].unique()).fillna(np.inf).to_numpy()
         row = {"threshold": threshold, "runs": len(frames), "reached": len(reached)}
         table.append({**key, **row, **estimator.columns(frames)})

@@ -27,7 +27,6 @@ TAGS = {
     },
 }
 STEPS = "time/total_timesteps"  # the frames in Stable-Baselines3's progress.csv
-DOWNLOAD = ["Wall time", "Step", "Value"]  # the columns of what TensorBoard's page downloads
 HYPERPARAMETERS = "hyperparameters/text_summary"  # CleanRL's configuration, a Markdown table
 
 
@@ -96,7 +95,7 @@ def load_external_runs(
         where = ", ".join(map(str, as_paths(paths))) or "an empty list of paths"
         raise ConfigError(
             f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.*, "
-            f"scalars/*.csv, and CSV files that begin with {','.join(DOWNLOAD)} are read"
+            "scalars/*.csv, and CSV files that begin with Wall time,Step,Value are read"
         )
     given = {"recipe": recipe, "task": task, "seed": seed}
     given = {name: value for name, value in given.items() if value is not None}
@@ -148,14 +147,15 @@ def _run_of(file: Path) -> Path | None:
             return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
-        if _is_download(file):
+        if file.is_file() and _is_download(file):
             return file.parent / file.stem.partition("-tag-")[0]
         return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
     return None
 
 
 def _is_download(file: Path) -> bool:
-    return file.is_file() and file.read_bytes().startswith(",".join(DOWNLOAD).encode())
+    with file.open("rb") as opened:
+        return opened.read(20) == b"Wall time,Step,Value"
 
 
 def _read_run(
@@ -212,7 +212,7 @@ def _logs(
         if file.suffix == ".csv" and file.name != "progress.csv":
             if _is_download(file):
                 name = file.stem.partition("-tag-")[2] or file.stem
-                entries[name] = read_rows(file, DOWNLOAD)[DOWNLOAD[1:]]
+                entries[name] = read_rows(file, ["Step", "Value"])[["Step", "Value"]]
                 continue
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
             entries[name] = read_rows(file, header, header=header)

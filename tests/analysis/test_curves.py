@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,5 +108,8 @@ def test_frames_to_a_threshold_are_a_median_in_which_never_is_last(
 
 def test_a_run_that_ends_before_it_is_there_is_named(table):
     data = table([(100, 1.0), (200, 9.0)], [(100, 1.0)])
-    with pytest.warns(UserWarning, match="not reached counts as never"):
+    with pytest.warns(UserWarning, match="frame 100; they count as never there"):
         assert frames_to(data, 9)["value"].tolist() == [np.inf]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert frames_to(data, 1)["value"].tolist() == [100.0]  # both were there
