@@ -174,9 +174,8 @@ def _read_run(
     seen: list[str] = []
     for system, file, entries, hyperparameters in _logs(run, others):
         tags = TAGS[table] if tag is None else {tag: system}
-        tags = tags | {
-            name.replace("/", "_"): tags[name] for name in tags
-        }  # as of a downloaded file
+        # In the name of a downloaded file a slash is an underscore.
+        tags = tags | {name.replace("/", "_"): tags[name] for name in tags}
         found = next((name for name in tags if name in entries), None)
         if found is not None:
             check_numbers(file, entries[found], list(entries[found].columns))

@@ -18,6 +18,7 @@ WRONG = {
     "statistic": ["median", None, np.median],
     "references": [(1.0, 1.0), (0.0, np.nan), (np.inf, 0.0), (0.0,), (0.0, 0.5, 1.0), "ab", 3.0],
     "data": ["runs", None],
+    "column": ["recipe"],
 }
 CASES = [
     (function, name, wrong)
