@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from math import inf
 from numbers import Integral, Real
+from traceback import format_exception
 from typing import Any
 
 _MOST = 1_000
@@ -64,7 +65,32 @@ class WorkersLost(RunError):  # noqa: N818 (named as what happened)
 
 
 class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another name of OSError)
-    """An exception raised inside an environment, with the environment, episode and seed."""
+    """An exception raised inside an environment, with the environment, episode and seed.
+
+    Where it comes from another process, its cause is a `RemoteTraceback`.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        cause = self.__cause__ and RemoteTraceback(environment_traceback(self.__cause__))
+        return type(self), self.args, {"__cause__": cause}
+
+
+class RemoteTraceback(Exception):  # noqa: N818 (it is shown, never raised)
+    """The traceback of an exception in another process, as a text."""
+
+
+# The modules that step environments.
+_AROUND = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
+
+
+def environment_traceback(error: BaseException) -> str:
+    """The traceback from the first frame of an environment on; empty if it has none."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_AROUND):
+        trace = trace.tb_next
+    if trace is None:
+        return "" if error.__traceback__ else str(error)  # a `RemoteTraceback`
+    return "".join(format_exception(type(error), error, trace)).rstrip()
 
 
 def refuse(problems: Sequence[str]) -> None:

@@ -14,8 +14,7 @@ BLOCKS = blocks(ROOT / "docs" / "extending.md")
 
 def test_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(tmp_path, monkeypatch)
-    for block in BLOCKS:
-        session.follow(block)
+    session.follow_page(BLOCKS)
     (metrics,) = tmp_path.glob("runs/my_sac/*/*/metrics.csv")
     assert metrics.read_text().splitlines()[-1].split(",")[0] == "500"  # it was resumed
     (config,) = tmp_path.glob("runs/my_sac/*/*/config.yaml")

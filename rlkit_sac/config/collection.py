@@ -46,7 +46,8 @@ class WorkersConfig:
     """How often each worker is replaced when its process or machine dies."""
 
     patience: PositiveFloat = 300.0
-    """Seconds without a batch from any worker after which the run saves and ends."""
+    """Seconds without a batch from any worker after which the run saves and ends; a start may take
+    300, or this if more."""
 
     cpus: PositiveFloat = 1.0
     """CPUs that Ray reserves for each worker; below 1 for environments that mostly wait."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -23,15 +24,16 @@ from torchrl.data import (
     TensorSpec,
     Unbounded,
 )
-from torchrl.envs import EnvBase, SerialEnv, Transform, TransformedEnv
+from torchrl.envs import EnvBase, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import with_bounds
+from rlkit_sac.envs.gym_env import check_wrapped
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, parts_of
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_spaces import task_description
 from rlkit_sac.envs.task_tensors import TaskTensors
-from rlkit_sac.envs.torchrl_env import base_env
+from rlkit_sac.envs.torchrl_env import one_of
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 # What an environment may count by itself, which no network reads, and the mask.
@@ -176,11 +178,10 @@ class TaskEntries(Transform):
         if critic_keys is not None:
             space, self._read_by_critics = reader(critic_keys)
             self.critic = ObservationConversion(space, vector_key=CRITIC_OBSERVATION)
-        base = base_env(env)
-        if isinstance(base, SerialEnv):  # whose attributes are those of its environments
-            base.start()
-            (base, *_) = base._envs
-        given = getattr(base, "parameter_mask", None)
+        one = one_of(env)
+        # What TorchRL's wrappers of Gymnasium hold.
+        check_wrapped(getattr(one, "_env", None), action_mask=action_mask and not self.masked)
+        given = getattr(one, "parameter_mask", None)
         self.parameter_mask = self.act.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
@@ -192,6 +193,7 @@ class TaskEntries(Transform):
             )
         self._left_out = [key for key in env.observation_spec.keys(True, True) if key not in kept]
         self._batch = env.batch_size
+        self._last_step: tuple[TensorDictBase, ...] | None = ()  # until an episode has ended
 
     def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
         entries = self._entries(self.observe, self._observed, next_tensordict)
@@ -218,13 +220,37 @@ class TaskEntries(Transform):
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
     ) -> TensorDictBase:
-        return self._call(tensordict_reset).set("episode_reward", self._total.zero())
+        first = self._call(tensordict_reset).set("episode_reward", self._total.zero())
+        if self._last_step and "_reset" in tensordict:
+            ended = tensordict["_reset"].reshape(self._batch)
+            self._check_end([each[ended] for each in (*self._last_step, first)])
+            self._last_step = None
+        return first
 
     def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
-        reward = next_tensordict.get("reward")
+        reward = next_tensordict.get("reward", None)
+        if self._last_step is not None:
+            wanted = list(self._total.shape), self._total.device.type
+            given = reward if reward is None else (list(reward.shape), reward.device.type)
+            if given != wanted:
+                raise ValueError(f"the reward is {given}, wanted {wanted}, as its spec says,")
+            self._last_step = tensordict, next_tensordict
         total = tensordict.get("episode_reward") + reward.to(self._total.dtype)
         entries = {"episode_reward": total, "reward": reward.float()}
         return self._call(next_tensordict).update(entries)
+
+    def _check_end(self, steps: list[TensorDictBase]) -> None:
+        """Warns if the last observation of an episode is lost; the first end tells."""
+        keys = list(self._agent_spaces())
+        before, last, first = (torch.cat([s[k].flatten().float() for k in keys]) for s in steps)
+        is_first, is_blank = torch.equal(last, first), not last.nan_to_num().any()
+        if (is_first or is_blank) and not torch.equal(last, before):
+            lost = "zeros or NaN" if is_blank else "the first of the next"
+            warnings.warn(
+                f"the last observation of an episode is {lost}: unless it is the true one, a value "
+                "function learns from a wrong state at a time limit",
+                stacklevel=2,
+            )
 
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
         dims = len(self._batch)
@@ -260,6 +286,8 @@ class TaskEntries(Transform):
 
     def transform_input_spec(self, input_spec: Composite) -> Composite:
         """Replaces what is acted by the agent's action."""
+        if ("full_state_spec", "episode_reward") in input_spec.keys(True):  # of RewardSum
+            input_spec["full_state_spec", "episode_reward"] = self._total.clone()
         agent = self.act.agent_space()
         parts: dict[NestedKey, Any] = {"action": agent}
         if isinstance(agent, Dict):

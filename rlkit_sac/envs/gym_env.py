@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from importlib.util import find_spec
 from operator import attrgetter
+from textwrap import shorten
 from typing import Any, cast
 
 import gymnasium as gym
@@ -210,7 +211,7 @@ def create(
             if callable(made_by):
                 made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
                 if isinstance(made, gym.vector.VectorEnv):
-                    _check_vector(made)
+                    check_wrapped(made, action_mask=False)
                     made = GymWrapper(made)
                 if isinstance(made, EnvBase):
                     return made
@@ -228,7 +229,7 @@ def create(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        reason = error if isinstance(error, ConfigError) else summary(error)
+        reason = error if isinstance(error, ConfigError) else shorten(summary(error), 400)
         raise ConfigError(f"{spec.id} could not be created: {reason}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
@@ -240,24 +241,38 @@ def create(
     return env
 
 
-def _check_vector(env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
-    """Refuse what TorchRL's wrapper of a vector environment would change or leave out."""
-    if isinstance(env, gym.vector.VectorWrapper):
+def check_wrapped(env: Any, *, action_mask: bool) -> None:
+    """Refuses what TorchRL's wrapper of an environment, or of a vector, would change or leave out.
+
+    Args:
+        env: an environment of Gymnasium; any other is not looked at.
+        action_mask: whether masks of allowed actions in ``info`` are looked for.
+
+    Raises:
+        ConfigError: naming what is lost or mixed up.
+    """
+    if not isinstance(env, gym.Env | gym.vector.VectorEnv):
+        return
+    is_vector, mode = isinstance(env, gym.vector.VectorEnv), env.metadata.get("autoreset_mode")
+    prefix = "single_" if is_vector else ""
+    observed, acted = (getattr(env, f"{prefix}{name}_space") for name in ("observation", "action"))
+    parts = list(leaves(observed))
+    starts = [getattr(leaf, "start", 0) for _, leaf, _ in (*parts, *leaves(acted))]
+    kinds = {type(each) for path, leaf, _ in parts for each in (*path, leaf)}
+    lost = {
+        f"the vector wrapper {type(env).__name__}": isinstance(env, gym.vector.VectorWrapper),
+        f"last observations in the autoreset mode {mode} (gymnasium:make_vec does, with "
+        "vector_kwargs: {autoreset_mode: Disabled})": is_vector and mode != AutoresetMode.DISABLED,
+        "the order of the parts of a Tuple": int in kinds,
+        "MultiDiscrete observations of a vector": is_vector and gym.spaces.MultiDiscrete in kinds,
+        "structured actions of a vector": is_vector and acted.shape is None,
+        "choices that begin elsewhere than at 0": any(map(np.any, starts)),
+        "masks of actions in info": action_mask and ACTION_MASK in env.reset(seed=0)[1],
+    }
+    for reason in filter(lost.get, lost):
         raise ConfigError(
-            f"TorchRL cannot step the vector wrapper {type(env).__name__}: give what it wraps"
-        )
-    mode = env.metadata.get("autoreset_mode")
-    if mode not in (AutoresetMode.DISABLED, AutoresetMode.SAME_STEP):
-        raise ConfigError(
-            f"its autoreset mode is {mode}, which wastes a step: give "
-            "vector_kwargs: {autoreset_mode: Disabled}"
-        )
-    spaces = env.single_observation_space, env.single_action_space
-    starts = [getattr(leaf, "start", 0) for each in spaces for _, leaf, _ in leaves(each)]
-    if any(map(np.any, starts)) or ACTION_MASK in env.reset(seed=0)[1]:
-        raise ConfigError(
-            "a vector environment whose choices begin elsewhere than at 0, or that gives masks of "
-            "actions, is not supported: give one environment, and env.num_envs"
+            f"TorchRL's wrapper does not keep {reason}: give one environment of Gymnasium, "
+            "without it, and env.num_envs"
         )
 
 

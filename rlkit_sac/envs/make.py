@@ -242,8 +242,8 @@ def check_env(
     rlkit_sac.errors.ConfigError: unknown environment 'Pendulun-v1': ... Did you mean: `Pendulum`...
     """
     with closing_env(make_env(env_id, kwargs=kwargs, max_episode_steps=max_episode_steps)) as env:
-        if (task := adapted_task(env)) is not None:
-            _check_torchrl(env, env_id, next(iter(task.tensors.observe.agent_space())))
+        if adapted_task(env) is not None:
+            _check_torchrl(env, env_id)
             return
         wrapped = gym_envs(env)[0].env
         while isinstance(wrapped, (EpisodeSeeding, ActionMasks, TimeLimit, OrderEnforcing)):
@@ -259,21 +259,20 @@ def check_env(
             print(f"warning: {env_id}: {error}", file=sys.stderr)
 
 
-def _check_torchrl(env: EnvBase, env_id: str, key: str) -> None:
-    """TorchRL's own check, and whether the true last observation of an episode is there."""
-    try:
-        check_env_specs(env)
-    except Exception as error:
-        raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
-    state = env.reset()
-    for _ in range(_STEPS_TO_AN_END):
-        frame, state = env.step_and_maybe_reset(env.rand_action(state))
-        ended = frame["next", "done"].squeeze(-1)
-        if ended.any():
-            same = frame["next", key][ended] == state[key][ended]
-            if same.all():
-                text = "the last observation of an episode is the first of the next: a value "
-                text += "function learns from the wrong state at a time limit"
-                print(f"warning: {env_id}: {text}", file=sys.stderr)
-            return
-    print(f"warning: {env_id}: no episode ended in {_STEPS_TO_AN_END} steps", file=sys.stderr)
+def _check_torchrl(env: EnvBase, env_id: str) -> None:
+    """TorchRL's own check, and what an environment warns of until an episode has ended."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            check_env_specs(env)
+        except Exception as error:
+            raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
+        state = env.reset()
+        for _ in range(_STEPS_TO_AN_END):
+            frame, state = env.step_and_maybe_reset(env.rand_action(state))
+            if frame["next", "done"].any():
+                break
+        else:
+            warnings.warn(f"no episode ended in {_STEPS_TO_AN_END} steps", stacklevel=1)
+    for message in [each.message for each in told if each.category is UserWarning]:
+        print(f"warning: {env_id}: {message}", file=sys.stderr)

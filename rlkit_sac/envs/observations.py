@@ -245,7 +245,8 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = 
         return array
     if not same_but_ones(array.shape, shape):
         what = "the reward" if path is None else f"the observation{at(path)}"
-        raise ValueError(f"{what} has the shape {list(array.shape)}, wanted {list(shape)}")
+        advice = " of reward_space, which a wrapper may declare" if path is None else ""
+        raise ValueError(f"{what} has the shape {list(array.shape)}, wanted {list(shape)}{advice}")
     return array.reshape(shape)
 
 
@@ -297,7 +298,7 @@ class RewardConversion:
         layer, declared = env, getattr(env, "reward_space", None)
         # What lies under a RewardWrapper declares another reward than that which is returned.
         while declared is None and isinstance(layer, Wrapper):
-            if isinstance(layer, RewardWrapper):
+            if isinstance(layer, RewardWrapper) or type(layer).__name__ == "LinearReward":
                 break
             layer = layer.env
             declared = getattr(layer, "reward_space", None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensordict import TensorDictBase
 from torchrl.data import Categorical, Composite, TensorSpec, Unbounded
-from torchrl.envs import EnvBase, GymWrapper, SerialEnv, Transform
+from torchrl.envs import EnvBase, GymWrapper, ParallelEnv, SerialEnv, Transform
 from torchrl.envs.transforms import InitTracker, StepCounter, TransformedEnv
 
 # The entries of a frame are those that the space of `AgentEnv` declares,
@@ -38,6 +38,17 @@ def base_env(env: EnvBase) -> EnvBase:
     while isinstance(env, TransformedEnv):
         env = env.base_env
     return env
+
+
+def one_of(env: EnvBase) -> EnvBase:
+    """Returns the environment under all transforms, of several in one the first."""
+    base = base_env(env)
+    if isinstance(base, SerialEnv):
+        base.start()
+        return base_env(base._envs[0])
+    if isinstance(base, ParallelEnv):  # whose environments are in other processes
+        return base_env(base.create_env_fn[0](**base.create_env_kwargs[0]))
+    return base
 
 
 def gym_envs(env: EnvBase) -> list[Any]:

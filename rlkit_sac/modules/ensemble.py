@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import FunctionType
+from collections.abc import Iterable, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, cast
 
 import torch
@@ -15,6 +15,7 @@ from torchrl.modules import MLP, ValueOperator
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.masked_critic import check_mask, flat_parts, has_hooks
+from rlkit_sac.modules.temperature import Temperature
 
 #: Elementwise layers.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
@@ -54,22 +55,46 @@ def check_same_structure(members: Sequence[nn.Module], index: int, name: str) ->
             )
 
 
-def structure(network: nn.Module) -> dict[str, Any]:
-    """The shapes of a network's tensors, the types of its layers and their plain attributes.
+def structure(network: nn.Module) -> dict[str, str]:
+    """The shapes of a network's tensors, the types of its layers and their attributes, as text.
 
-    >>> structure(nn.Identity())
-    {"the layer ''": 'Identity'}
+    Of the attributes those that are numbers, texts, functions or classes, or sequences of such.
+
+    >>> structure(nn.Linear(2, 1))["out_features of ''"]
+    '1'
     """
     tensors = (*network.named_parameters(), *network.named_buffers())
-    found: dict[str, Any] = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
+    found = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
     for name, layer in network.named_modules():
         found[f"the layer {name!r}"] = type(layer).__name__
-        for attribute, value in vars(layer).items():
-            if isinstance(value, FunctionType):
-                found[f"{attribute} of {name!r}"] = value.__qualname__
-            elif _is_plain(value) and attribute != "training":
-                found[f"{attribute} of {name!r}"] = value
+        for key, value in vars(layer).items():
+            if isinstance(value, FunctionType | BuiltinFunctionType | type):
+                found[f"{key} of {name!r}"] = value.__qualname__
+            # The arguments of a distribution hold the bounds of actions.
+            elif key == "distribution_kwargs" or (key != "training" and _is_plain(value)):
+                found[f"{key} of {name!r}"] = str(value)
     return found
+
+
+def changed_layer(saved: Mapping[str, str], network: nn.Module, names: Iterable[str] = "'") -> str:
+    """The first layer of a network, or attribute of one, that is not as it was saved, in words.
+
+    Args:
+        saved: what :func:`structure` returned. What one of both alone has, such as attributes of
+            another version, does not count.
+        network: of the same weights.
+        names: texts, one of which must be in what counts. Default: all but shapes counts.
+
+    Returns:
+        Text, empty if all is as it was.
+
+    >>> changed_layer(structure(nn.ReLU()), nn.Tanh())
+    "the layer '' was ReLU and is Tanh here"
+    """
+    now = structure(network)
+    changed = (part for part in saved if now.get(part, saved[part]) != saved[part])
+    part = next((part for part in changed if any(name in part for name in names)), "")
+    return part and f"{part} was {saved[part]} and is {now[part]} here"
 
 
 def perceptron_layers(network: nn.Module) -> Layers | None:
@@ -171,7 +196,7 @@ def evaluate_masked_perceptrons(
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
     shape = shape or outputs.shape[1:2]
-    check_mask(mask, shape[0], action)
+    check_mask(mask, shape[0], action.shape[-1])
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
@@ -284,4 +309,4 @@ def _is_known(layer: nn.Module) -> bool:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
-    return isinstance(value, bool | int | float | str)
+    return isinstance(value, bool | int | float | str | Temperature | None)

@@ -120,7 +120,7 @@ def write_masked_values(
     batch, count = tensordict.batch_size, len(mask)
     rows = tensordict.select(*read, strict=False).unsqueeze(-1).expand(*batch, count)
     action = tensordict.get(action_key)
-    check_mask(mask, count, action)
+    check_mask(mask, count, action.shape[-1])
     rows.set(action_key, torch.where(mask.bool(), action.unsqueeze(-2), 0.0))
     if batch:  # many networks, as those of images, take one batch dimension alone
         flat = (*batch[:-1], batch[-1] * count)
@@ -165,15 +165,15 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
     return matrix.bool()
 
 
-def check_mask(mask: Tensor, num_actions: int, action: Tensor) -> None:
+def check_mask(mask: Tensor, num_actions: int, dimensions: int) -> None:
     """Refuse a mask whose shape ``[K, D]`` is not that of the actions.
 
     Raises:
-        BatchError: naming both shapes.
+        ConfigError: naming both shapes.
     """
-    wanted = [num_actions, action.shape[-1]]
+    wanted = [num_actions, dimensions]
     if list(mask.shape) != wanted:
-        raise BatchError(
+        raise ConfigError(
             f"parameter_mask has the shape {list(mask.shape)}, wanted {wanted}: one row for each "
             "discrete action, one column for each continuous dimension"
         )

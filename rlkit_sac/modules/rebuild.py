@@ -15,7 +15,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import stack_critics
-from rlkit_sac.modules.ensemble import structure
+from rlkit_sac.modules.ensemble import changed_layer, structure
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
@@ -69,29 +69,52 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     >>> checked_note(actor) is None
     True
     """
-    note = note_of(policy)
-    return note if note is not None and _describes(note, policy) else None
-
-
-def _describes(note: Note, policy: TensorDictModuleBase) -> bool:
+    note = note_of(policy) or {}
     try:
-        rebuilt = build_from_note(note)
-        rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
-        states = _states(note, rebuilt)
-        with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
-            outputs = [dict(each(states.copy()).items(True, True)) for each in (policy, rebuilt)]
-        torch.testing.assert_close(*outputs, equal_nan=True)
-    except Exception:  # of a module that is no longer what the note describes
-        return False
-    return structure(rebuilt) == structure(policy)
+        check_function(note, policy)
+    except Exception:  # of a module without a note, or no longer what its note describes
+        return None
+    return note
+
+
+def check_function(note: Note, policy: TensorDictModuleBase) -> None:
+    """Compare a policy with what a note describes, given the same weights.
+
+    Args:
+        note: of the same policy, or of one that was saved.
+        policy: any acting module. If it has a note too, its layers are compared as well: the
+            outputs of the deterministic mode do not show everything, such as a temperature.
+
+    Raises:
+        AssertionError: if they are different functions.
+        Exception: any other, if the policy cannot act where the described one can.
+
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> relu, tanh = (tanh_gaussian_actor(3, [-1.0], [1.0], activation=a) for a in ("relu", "tanh"))
+    >>> check_function(note_of(relu), relu)
+    >>> check_function(note_of(relu), tanh)
+    Traceback (most recent call last):
+    AssertionError: ...
+    """
+    rebuilt = build_from_note(note)
+    rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
+    if note_of(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
+        raise AssertionError(changed_layer(saved, policy) or "there are more layers, or fewer")
+    states = _states(note, rebuilt)
+    with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
+        outputs = [dict(each(states.copy()).items(True, True)) for each in (policy, rebuilt)]
+    torch.testing.assert_close(*outputs, equal_nan=True)
 
 
 def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
-    """64 states at random for a policy, within episodes of one with memory."""
+    """64 states at random for a policy, within episodes of one with memory.
+
+    They are large, to be beyond the limits of normalizers and of standard deviations.
+    """
     own, weight = torch.Generator("cpu").manual_seed(0), next(policy.parameters())
 
     def normal(*shape: int) -> Tensor:
-        return torch.randn(64, *shape, generator=own, device="cpu").to(weight)
+        return 30 * torch.randn(64, *shape, generator=own, device="cpu").to(weight)
 
     vector = {"key": "observation", "shape": [_noted(note, "observation_dim")]}
     layout = _noted(note, "layout") or [vector]  # an encoder that networks share comes before them

@@ -103,6 +103,9 @@ _OF_TORCHRL = {
     "target_entropy_weight": "target_entropy takes 'scaled_log_k', or the number itself",
 }
 
+# What other packages call an option, where another name is nearer.
+_ALSO = {"alpha": "alpha_init", "ent_coef": "alpha_init", "sub_sample_len": "target_subset"}
+
 
 def read_options(
     loss: type[Any], given: Mapping[str, Any], *, mask: bool = False
@@ -131,7 +134,7 @@ def read_options(
     others = {name: value for name, value in given.items() if name not in own}
     if unknown := [name for name in others if name not in signature(loss.options_class).parameters]:
         told = [f"{name}: {_OF_TORCHRL[name]}" for name in unknown if name in _OF_TORCHRL]
-        near = get_close_matches(unknown[0], signature(loss).parameters, n=1)
+        near = get_close_matches(_ALSO.get(unknown[0], unknown[0]), signature(loss).parameters, n=1)
         advice = "; ".join(told) or (f"did you mean {near[0]}?" if near else "see its signature")
         raise ConfigError(f"{loss.__name__} has no option {', '.join(unknown)}: {advice}")
     return loss.options_class(**others), options

@@ -208,7 +208,7 @@ class Act:
         """What the policy reads beside the observation, from zero where an episode begins."""
         begins = np.full(front, state is None)
         if is_init is not None:
-            begins |= np.asarray(is_init)
+            begins |= np.asarray(is_init, dtype=bool).reshape(front)
         blank = {
             name: each.zero.expand((*front, *each.zero.shape))
             for name, each in self._carried.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +16,9 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config.options import options_of
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
-from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.modules.rebuild import build_from_note, checked_note
+from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.modules.ensemble import changed_layer, structure
+from rlkit_sac.modules.rebuild import build_from_note, check_function, checked_note
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
 from rlkit_sac.runs.directory import best_frames
@@ -81,7 +83,7 @@ def policy_files(
     weights = safetensors.torch.save({name: each.clone() for name, each in state.items()})
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
-        **(checked_note(policy) or {"builder": None, "arguments": {}}),
+        **(checked_note(policy) or {"builder": None, "layers": structure(policy)}),
         "task": task,
         "weights_sha256": sha256(weights),
     }
@@ -153,9 +155,12 @@ def load_act(
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
     try:
         policy.load_state_dict(weights, assign=into is None)
-    except RuntimeError as error:
-        text = " ".join(str(error).split())
-        raise RunError(f"{weights_file} does not fit: {text}") from error
+        if into is not None and description["builder"] is not None:
+            check_function(description, into.eval())
+    except Exception as error:  # of any module
+        raise RunError(f"{weights_file} does not fit: {summary(error)}") from error
+    if change := changed_layer(description.get("layers", {}), policy):
+        warnings.warn(f"{weights_file} may be of another function: {change}", stacklevel=3)
     return Act(policy.to(target).eval(), description["task"])
 
 

@@ -24,11 +24,12 @@ from rlkit_sac.envs.spaces import at, leaves
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
+from rlkit_sac.modules.ensemble import changed_layer
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
 from rlkit_sac.runs.machine import interrupted_run, num_ranks
 from rlkit_sac.runs.policy import stored_task
-from rlkit_sac.runs.saving import first_misfit
+from rlkit_sac.runs.saving import first_misfit, loss_parts
 
 #: Patterns of the options that a resumed run may give other values.
 MAY_CHANGE = (
@@ -67,10 +68,11 @@ PARAMETER_PREFIXES = {
     "alpha": ("log_alpha",),
     "critic": ("critic_network_params",),
 }
-# Running statistics that critics depend on; actors depend on the first alone.
+# Running statistics that critics depend on, and attributes; actors depend on the first alone.
 _STATISTICS = (
     *("observation_normalizer", "critic_normalizer"),
-    *("reward_normalizer.statistics", "reward_normalizer.largest"),
+    *("reward_normalizer.statistics", "reward_normalizer.largest", "reward_normalizer'"),
+    *("gamma of ''", "reward_scale of ''"),
 )
 
 
@@ -256,14 +258,16 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -
 
     Raises:
         ConfigError: if the checkpoint cannot be read, its actions have other units than those of
-            this run, or a module is missing or of another shape.
+            this run, or a module is missing, of another shape or another function; for critics, if
+            rewards are scaled, normalized or discounted otherwise.
     """
     if config.run is None:
         return
     with named("warm_start.run"):
         start = Checkpoint.find(config.run)
         check_units(stored_task(start.folder), env, start.run_path)
-        saved = start.state()["loss"]
+        state = start.state()
+    saved, layers, parts = state["loss"], state.get("layers", {}), loss_parts(loss_module)
     own = loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)
     if shares and "actor" in config.modules and "qvalue" not in config.modules:
@@ -278,16 +282,15 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -
             raise ConfigError(
                 f"warm_start.modules: {type(loss_module).__name__} has no {module}: leave it out"
             )
-        if module != "alpha":
-            statistics = _STATISTICS[:1] if module == "actor" else _STATISTICS
-            names += [name for name in own | saved if name.startswith(statistics)]
+        others = {"actor": _STATISTICS[:1], "alpha": ()}.get(module, _STATISTICS)
+        names += [name for name in own | saved if name.startswith(others)]
         wanted, found = (
             {name: state[name] for name in names if name in state} for state in (own, saved)
         )
-        if misfit := first_misfit(wanted, found):
+        if misfit := first_misfit(wanted, found) or changed_layer(layers, parts, begins + others):
             raise ConfigError(
                 f"warm_start.modules: {module} of {start.folder} does not fit: {misfit}; use the "
-                "same environment and network options, or leave the module out"
+                "same options of environment, networks and returns, or leave the module out"
             )
         own |= found
     loss_module.load_state_dict(own)

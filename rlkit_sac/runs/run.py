@@ -282,6 +282,8 @@ def training_run(
     started = time.perf_counter()
     policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
+    if config.loss.schedules and not hasattr(loss_module, "set_scalar"):
+        raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
     if config.only_built:
         raise Built
     facts = {
@@ -367,6 +369,10 @@ def training_run(
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))
+    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
+    for name in sorted(learned.intersection(log.latest)):
+        if not 1e-4 <= log.latest[name] <= 100:
+            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")
     if config.evaluation.video:
         record_best(directory.path, loss_module.policy())
 

@@ -20,6 +20,7 @@ from rlkit_sac.config.read import to_yaml
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.modules.ensemble import structure
 from rlkit_sac.runs.checkpoint import (
     FORMAT_VERSION,
     MANIFEST,
@@ -47,9 +48,10 @@ class Checkpoints:
 
     Args:
         run_path: the run directory; ranks other than 0 write to ``ranks/<rank>`` in it.
-        parts: by name, each with ``load_state_dict(state)`` and ``state_dict()``: nested dicts,
-            lists and tuples of JSON values, tensors and NumPy arrays. One that may not be restored
-            exactly has a list ``inexact_reasons``, empty if it was.
+        parts: by name, the loss as ``loss``, each with ``load_state_dict(state)`` and
+            ``state_dict()``: nested dicts, lists and tuples of JSON values, tensors and NumPy
+            arrays. One that may not be restored exactly has a list ``inexact_reasons``, empty if it
+            was.
         replay: the buffer, with a ring of ``capacity`` slots.
         policy: returns the files of the acting policy, as
             :func:`~rlkit_sac.runs.policy.policy_files` makes them.
@@ -111,6 +113,7 @@ class Checkpoints:
         segments |= write_segments(self._replay, self._replay_folder, saved=saved)
         state = {name: part.state_dict() for name, part in self._parts.items()}
         state |= {"random": random_state(), "replay": {"capacity": capacity}}
+        state["layers"] = structure(loss_parts(self._parts.get("loss", nn.Identity())))
         tree, tensors = split_state(state)
         files = {STATE: safetensors.torch.save(tensors), **self._policy()}
         content = {"segments": segments, "config": self._config, "tree": tree}
@@ -309,3 +312,15 @@ def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
         if there != here and not name.endswith("reward_weights.value"):
             return f"{name} is {there} there and {here} here"
     return ""
+
+
+def loss_parts(loss: nn.Module) -> nn.Module:
+    """The networks of a loss by the names of their parameters there, its modules and its numbers.
+
+    Args:
+        loss: any loss module of TorchRL.
+    """
+    names = [name for name, _ in loss.named_children() if not name.startswith("target_")]
+    parts: Any = nn.ModuleDict({n: getattr(loss, n.removesuffix("_params")) for n in names})
+    parts.gamma, parts.reward_scale = (getattr(loss, n, None) for n in ("gamma", "reward_scale"))
+    return parts

@@ -8,12 +8,11 @@ import shlex
 import shutil
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from rlkit_sac.errors import EnvironmentFault
+from rlkit_sac.errors import EnvironmentFault, environment_traceback
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.signals import on_signals
 
@@ -174,10 +173,6 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-# The modules that step environments.
-_AROUND = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
-
-
 def describe_failure(error: BaseException) -> str:
     r"""The lines that the console shows: what happened, where the results lie, how to resume.
 
@@ -197,8 +192,8 @@ def describe_failure(error: BaseException) -> str:
     else:
         lines = [f"error: {line}" for line in str(error).splitlines()]
         if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
-            lines = [*_traceback_in_environment(error.__cause__), *lines]
-    return "\n".join([*lines, *results_so_far(error)])
+            lines = [environment_traceback(error.__cause__), *lines]
+    return "\n".join(filter(None, [*lines, *results_so_far(error)]))
 
 
 def note_results(error: BaseException, command: Callable[[Path], str] | None = None) -> None:
@@ -251,16 +246,3 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     is_installed = num_ranks() == 1 and shutil.which("rlkit-sac")
     program = ["rlkit-sac"] if is_installed else [*python, "-m", "rlkit_sac"]
     return shlex.join([*program, "resume", run])
-
-
-def _traceback_in_environment(error: BaseException) -> list[str]:
-    """The traceback from the first frame of an environment on; nothing if it has none.
-
-    An error of a worker, whose traceback is its text, comes without one.
-    """
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_AROUND):
-        trace = trace.tb_next
-    if trace is None and error.__traceback__ is not None:
-        return []
-    return ["".join(traceback.format_exception(type(error), error, trace)).rstrip()]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -14,29 +15,39 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import ROOT, Block
+from tests.docs.use import use_all
 
 # What is left out of commands, and why.
 LEFT_OUT = {
-    r"(make|pip|\.venv/bin/pip|python -m venv|\. \.venv/bin/activate)\b": "installs packages",
+    r"(pip|\.venv/bin/pip|python -m venv|\. \.venv/bin/activate)\b": "installs packages",
     r"rlkit-sac train \w+ --config minatar": "needs a package under the GPL",
-    r"torchrun ": "takes hours; tests/reliability/test_ranks.py starts it",
-    r"python recipes/benchmarks/": "takes hours; tests/recipes/test_benchmarks.py runs the scripts",
 }
 # What a page's commands need that the page does not make, and numbers that would take too long.
 REPLACED = {
     "<run>": "*-seed0",
+    "train RECIPE --config NAME": "train sac --config pendulum",
+    "make ": f"make --dry-run --directory {ROOT} ",  # the target is there
+    # In a copy of the documentation, whose tables stay as they are.
+    "python recipes/benchmarks/learning.py": f"cp -r {ROOT}/docs . && python \
+recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks.md",
+    "benchmarks/speed.py": "benchmarks/speed.py --systems [rlkit_sac] --rounds 1 --warmup 600",
+    "--frames 10000": "--frames 600",
+    "benchmarks/parameterized.py": "benchmarks/parameterized.py --episodes 2",
+    "--workers.address auto": "",
+    **dict.fromkeys((f"--workers.number {n}" for n in (8, 32, 60)), "--workers.number 1"),
     "--trials 40": "--trials 2",
     "--seeds 0,1,2,3,4": "--seeds 0,1",
     "--seeds 0,1,2": "--seeds 0,1",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
     # Ten seconds suffice on an idle machine, but not on a busy one.
-    "timeout --preserve-status --signal TERM 10": """bash -c '"$@" & until [ -e \
+    "timeout --preserve-status --signal TERM 10": """set +e; bash -c '"$@" & until [ -e \
 stopped/sac/*/*/metrics.csv ]; do sleep 0.1; done; kill -TERM $!; wait $!' -""",
 }
 _LONG = 5_000  # frames; longer training is shortened
 _FRAMES = re.compile(r"--collector\.total_frames (\d+)")
 _TRAINING = re.compile(
-    r"(python recipes/\w+\.py|rlkit-sac (?:train|sweep) (?!clone)[\w-]+(?![\w-])|rlkit-sac resume)"
+    r"((?:python|torchrun [\w -]+) recipes/\w+\.py"
+    r"|rlkit-sac (?:train|sweep) (?!clone)[\w-]+(?![\w-])|rlkit-sac resume)"
     r"(?! --help)((?:\\\n|[^\n#&;])*)"
 )
 _OWN_CONFIG = re.compile(r"--config (?!recipes/)\S+\.yaml")  # of the page, and short
@@ -58,6 +69,7 @@ class Session:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.made: list[tuple[Block, str, Any]] = []
         (folder / "recipes").symlink_to(ROOT / "recipes")
         (folder / ".bin").mkdir()
         command = folder / ".bin" / "rlkit-sac"  # of this package, whatever is installed
@@ -73,6 +85,12 @@ class Session:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
             "OMP_NUM_THREADS": "1",
         }
+
+    def follow_page(self, blocks: Iterable[Block]) -> None:
+        """Follow all blocks of a page, and use what they made."""
+        for block in blocks:
+            self.follow(block)
+        use_all(self.made)
 
     def follow(self, block: Block) -> None:
         """Write or run a block, and compare what it prints with what the page shows."""
@@ -91,14 +109,21 @@ class Session:
     def run_python(self, block: Block) -> str:
         # As many empty lines as there are before it: errors then name the line of the page.
         code = compile("\n" * (block.line - 1) + block.code, str(block.page), "exec")
+        before = dict(self.names)
         with redirect_stdout(io.StringIO()) as printed:
             exec(code, self.names)
+        for name, value in self.names.items():
+            if before.get(name) is not value:
+                self.made.append((block, name, value))
         return printed.getvalue()
 
     def shell(self, block: Block) -> str:
         fails = "error: " in (block.output or block.like or "")
+        code = shortened(block.code)
+        if block.language == "command":  # the page's other commands do not expect its run
+            code = code.replace(_SHORT, f"{_SHORT} --logging.dir aside")
         done = subprocess.run(
-            ["bash", "-c", block.code if fails else shortened(block.code)],
+            ["bash", "-e", "-c", block.code if fails else code],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -126,6 +151,8 @@ class Session:
 
 def shortened(code: str) -> str:
     """A block of commands without what is left out, with short training."""
+    if re.fullmatch(r"rlkit-sac ([\w-]+|.*(RUN|module:function).*)", code):
+        return code + " --help"
     kept = re.split(r"(?<!\\)\n", code)
     kept = [each for each in kept if not any(re.match(left, each) for left in LEFT_OUT)]
     code = "\n".join(kept).replace(".venv/bin/", "")
@@ -140,6 +167,6 @@ def _shorten(match: re.Match[str]) -> str:
     if (frames and int(frames[1]) <= _LONG) or _OWN_CONFIG.search(options):
         return match[0]
     if "resume" in match[0]:
-        return _FRAMES.sub("--collector.total_frames 700", match[0])
+        return f"{command}{_FRAMES.sub('', options)} --collector.total_frames 700"
     short = _SHORT + ("" if "acer" in command else _LATE)
     return f"{command}{short}{_FRAMES.sub('', options)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tests.docs.session import Session
 # Whose Python blocks need no command, and take seconds.
 QUICK = [
     *("continuous_sac", "discrete_sac", "hybrid_sac", "kl_prior", "prior_data"),
-    *("value_sac", "spaces", "acer", "data_flow", "memory"),
+    *("value_sac", "spaces", "acer", "data_flow", "memory", "how_to_networks"),
 ]
 # Shorter than on the page, whose own numbers the slow test runs.
 FEWER = {"total_frames=400": "total_frames=310", "total_frames=700": "total_frames=310"}
@@ -32,11 +34,18 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 @pytest.mark.parametrize("page", QUICK)
 def test_python_blocks(page: str, session: Session) -> None:
-    for block in blocks(ROOT / "docs" / f"{page}.md"):
+    code = [block for block in blocks(ROOT / "docs" / f"{page}.md") if block.language == "python"]
+    for block in code:
         for many, few in FEWER.items():
             block.code = block.code.replace(many, few)
-        if block.language == "python":
-            session.follow(block)
+    session.follow_page(code)
+
+
+def test_extras_that_pages_install_exist() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(",".join(re.findall(r"(?:rlkit_sac|\.|whl)\[([a-z,]+)\]'", text)).split(","))
+    assert "plots" in named
+    assert named <= set(importlib.metadata.metadata("rlkit_sac").get_all("Provides-Extra"))
 
 
 @pytest.mark.slow
@@ -44,5 +53,4 @@ def test_python_blocks(page: str, session: Session) -> None:
 def test_whole_pages(page: Path, session: Session) -> None:
     if page.stem in BEFORE:
         session.follow(Block(page, 0, "bash", BEFORE[page.stem], None))
-    for block in blocks(page):
-        session.follow(block)
+    session.follow_page(blocks(page))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +19,8 @@ from torchrl.data import (
     NonTensor,
     Unbounded,
 )
-from torchrl.envs import DTypeCastTransform, GymEnv
+from torchrl.envs import DTypeCastTransform, GymEnv, RewardSum, SerialEnv
+from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import (
@@ -26,6 +29,7 @@ from rlkit_sac.envs import (
     critic_layout,
     describe_task,
     make_env,
+    observation_dim,
     observation_layout,
 )
 from rlkit_sac.envs.actions import ActionConversion
@@ -240,11 +244,119 @@ class Lost(Track):
         return super()._reset(tensordict, **options)
 
 
-def test_a_lost_last_observation_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    check_env("tests.envs.track:Track")
-    assert "warning" not in capsys.readouterr().err
-    check_env("tests.envs.test_adapted_env:Lost")
-    assert "first of the next" in capsys.readouterr().err
+class Blank(Track):
+    """Has a number in place of the last observation."""
+
+    number = 0.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.observation_spec["lit"]
+
+    def _seen(self) -> Any:
+        return super()._seen().exclude("lit")
+
+    def _step(self, tensordict: Any) -> Any:
+        after = super()._step(tensordict)
+        for key in ("at", "wind"):
+            after[key] = torch.where(after["done"], self.number, after[key])
+        return after
+
+
+class Missing(Blank):
+    number = torch.nan
+
+
+class Endless(Track):
+    """Goes on where a time limit ends an episode."""
+
+    def _reset(self, tensordict: Any = None, **options: Any) -> Any:
+        if tensordict is not None and "_reset" in tensordict:
+            return self._seen()
+        return super()._reset(tensordict, **options)
+
+
+class Constant(Track):
+    """Shows the same in every step."""
+
+    def _seen(self) -> Any:
+        return super()._seen().apply(torch.zeros_like)
+
+
+@pytest.mark.filterwarnings("error:the last observation")
+@pytest.mark.parametrize(
+    ("function", "limit", "words"),
+    [
+        (Track, 9, None),
+        (Constant, 9, None),
+        (Lost, None, "the first of the next"),
+        (Blank, None, "zeros or NaN"),
+        (Missing, None, "zeros or NaN"),
+        (Endless, 9, "the first of the next"),
+    ],
+)
+def test_a_lost_last_observation_is_warned_of_once(
+    function: Any, limit: int | None, words: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = make_env(function, max_episode_steps=limit)
+    policy = tanh_gaussian_actor(observation_dim(env), [-1.0], [1.0])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with nullcontext() if function is not Missing else pytest.raises(RunError, match="nan"):
+            list(make_collector(env, policy, total_frames=800, frames_per_batch=4))
+    found = [str(each.message) for each in told if "last observation" in str(each.message)]
+    assert [words in text for text in found] == [True] * (words is not None)
+    module = Track.__module__ if function is Track else __name__
+    check_env(f"{module}:{function.__name__}", max_episode_steps=limit)
+    printed = capsys.readouterr().err
+    assert ("warning" in printed) == (words is not None)
+    assert (words or "") in printed
+
+
+class Unpaid(Track):
+    """Rewards of another shape or device than the spec has."""
+
+    def __init__(self, change: Any) -> None:
+        super().__init__()
+        self.change = change
+
+    def _step(self, tensordict: Any) -> Any:
+        after = super()._step(tensordict)
+        reward = self.change(after.pop("reward"))
+        return after if reward is None else after.set("reward", reward)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda reward: None,
+        lambda reward: reward.squeeze(-1),
+        lambda reward: reward[..., None],
+        lambda reward: reward.expand(4, 2),
+        lambda reward: reward.to("meta"),
+    ],
+)
+def test_rewards_are_those_of_the_spec(change: Any) -> None:
+    env = make_env(lambda: Unpaid(change))
+    with pytest.raises(EnvironmentFault, match=r"the reward is .*wanted \(\[4, 1\], 'cpu'\)"):
+        env.rollout(2)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_sums_of_rewards_that_torchrl_has_counted_already(inside: bool) -> None:
+    def summed(env: Any) -> Any:
+        return env.append_transform(RewardSum())
+
+    def make() -> Any:
+        if inside:
+            return SerialEnv(2, lambda: summed(GymEnv("CartPole-v1")))
+        return summed(SerialEnv(2, lambda: GymEnv("CartPole-v1")))
+
+    env = make_env(make)
+    check_env_specs(env)
+    frames = env.rollout(30, break_when_any_done=False)
+    ended = frames["next", "done"]
+    assert torch.equal(frames["next", "episode_reward"][ended], frames["next", "step_count"][ended])
 
 
 class Stateless(Track):

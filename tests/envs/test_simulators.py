@@ -74,5 +74,6 @@ def test_brax_has_the_last_observation_of_a_time_limit() -> None:
 
 def test_vectors_of_gymnasium_run_in_processes() -> None:
     pytest.importorskip("mujoco")
-    task = {"env_name": "HalfCheetah-v5", "num_envs": 2}
-    trains_evaluates_and_resumes("torchrl.envs:GymEnv", **{"env.kwargs": task})
+    task: dict[str, Any] = {"id": "HalfCheetah-v5", "num_envs": 2, "vectorization_mode": "async"}
+    task["vector_kwargs"] = {"autoreset_mode": "Disabled"}
+    trains_evaluates_and_resumes("gymnasium:make_vec", **{"env.kwargs": task})

@@ -90,6 +90,12 @@ def test_a_batch_is_learned(recipe: str, action: str) -> None:
     assert returns.iloc[-1] > -0.5 > returns.iloc[0] + 1
 
 
+def test_the_configuration_for_batches_trains_any() -> None:
+    few = {"env.kwargs": {"num": 64}, "replay.capacity": 1_000, "collector.learning_starts": 200}
+    run = rlkit_sac.train("sac", env=Track, config="parallel", **QUICK, **few)
+    assert run.metrics["updates"].max() > 0
+
+
 def test_workers_are_refused_a_batch_that_the_function_chose() -> None:
     with pytest.raises(ConfigError, match="batch"):
         rlkit_sac.train("sac", env=Track, **QUICK, **LEARNING, **{"workers.number": 2})

@@ -25,6 +25,7 @@ from tests.recipes.loading import run_recipe
 from tests.reliability.runs import ENVIRONMENT, RECIPES, newest, only_run, table
 
 ray = pytest.importorskip("ray")
+psutil = pytest.importorskip("psutil")  # which Ray brings
 slow = pytest.mark.slow
 WORKERS = ["--workers.number", "2", "--workers.cpus", "0.5"]
 ASYNC = [*WORKERS, "--workers.mode", "async", "--config", "published"]
@@ -170,6 +171,17 @@ def test_a_signal_to_all_processes_saves_and_ends_them(
     assert_nothing_left(mark, seconds=30)
 
 
+@pytest.mark.slow
+def test_nothing_is_left_of_a_run_that_was_killed(tmp_path: Path) -> None:
+    with start(tmp_path, str(tmp_path), *WORKERS) as process:
+        left = psutil.Process(process.pid).children(recursive=True)
+        workers = [each for each in left if "_Actor" in each.name()]
+        process.kill()
+    assert len(workers) == 2
+    assert not psutil.wait_procs(workers, timeout=30)[1]
+    assert not psutil.wait_procs(left, timeout=90)[1]  # Ray's agents try for a minute to report it
+
+
 def kill_worker(mark: str) -> None:
     """End the process of one worker, as a system does that runs out of memory."""
     pids = [pid for pid, command in marked(mark).items() if "ray::_Actor" in command]
@@ -191,7 +203,7 @@ def test_a_run_goes_on_after_a_worker_has_died(tmp_path: Path, mode: str) -> Non
         output, errors = process.communicate()
     assert process.returncode == 130, errors
     assert output.count("\n") <= 2, output
-    assert re.search(r"^warning: worker \d+ died", errors, re.MULTILINE), errors
+    assert re.search(r"^warning: worker \d+ \(.*\) died", errors, re.MULTILINE), errors
     # The frames of the next episode do not follow; asynchronous slices lie in one batch anyway.
     cuts = newest(run).state()["sampler"]["cuts"]
     assert bool(cuts) == (mode == "sync")

@@ -185,3 +185,17 @@ def test_a_memory_acts_as_in_the_environment(
     assert len(Recorder.pairs) == 10
     forgetful = [mine.act(observation)[1] for observation, _ in Recorder.pairs]
     assert any((forgetful[-1][name] != state[name]).any() for name in state)
+
+
+def test_the_beginnings_of_episodes_may_be_numbers_or_a_column() -> None:
+    env = make_env("Pendulum-v1")
+    policy = tanh_gaussian_actor(3, [-1.0], [1.0], memory={"kind": "gru", "action_dim": 1})
+    act, observation = Act(policy, describe_task(env)), np.ones((3, 3), np.float32)
+    _, state = act(observation)
+    begins = np.array([True, False, True])
+    wanted, _ = act(observation, state, is_init=begins)
+    for same in (begins.tolist(), begins.astype(int), begins[:, None], torch.tensor(begins)):
+        np.testing.assert_array_equal(act(observation, state, is_init=same)[0], wanted)
+    for wrong in (True, [True, False], np.zeros((3, 2))):
+        with pytest.raises(ValueError, match="reshape"):
+            act(observation, state, is_init=wrong)

@@ -1,6 +1,7 @@
 import json
 import pickle
 import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensordict import TensorDict
-from tensordict.nn import TensorDictModule
+from tensordict.nn import TensorDictModule, TensorDictModuleBase
+from torch import nn
+from torchrl.data import Categorical
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.modules import GaussianHead, TanhGaussian, policy_states, tanh_gaussian_actor
+from rlkit_sac.modules import (
+    GaussianHead,
+    NormalizedPolicy,
+    ObservationNormalizer,
+    TanhGaussian,
+    action_value_critic,
+    gaussian_actor,
+    policy_states,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import DiscreteSACLoss
 from rlkit_sac.runs.policy import load_policy, save_policy
 from tests.runs.policies import KINDS, RECURRENT, make_policy, random_state
 
@@ -73,11 +86,9 @@ def test_every_policy_of_a_loss_is_rebuilt(tmp_path: Path, kind: str) -> None:
 # ------------------------------------------------------------------ modules of the user's own
 
 
-def own_policy(width: int = 8) -> ProbabilisticActor:
+def own_policy(width: int = 8, activation: type[nn.Module] = nn.ELU) -> ProbabilisticActor:
     """A network that the package has no function for."""
-    network = torch.nn.Sequential(
-        torch.nn.Linear(3, width), torch.nn.ELU(), torch.nn.Linear(width, 2), GaussianHead()
-    )
+    network = nn.Sequential(nn.Linear(3, width), activation(), nn.Linear(width, 2), GaussianHead())
     return ProbabilisticActor(
         TensorDictModule(network, ["observation"], ["loc", "scale"]),
         in_keys=["loc", "scale"],
@@ -99,6 +110,76 @@ def test_the_weights_of_an_unknown_module_are_saved_and_filled_in(tmp_path: Path
     assert mine.module[0].module[0].weight is weight  # in place
     assert not mine.training
     assert torch.equal(actions(mine), actions(policy))
+
+
+def actor(**options: Any) -> ProbabilisticActor:
+    return tanh_gaussian_actor(**ARGUMENTS | options)
+
+
+def normalized(clip: float | None) -> NormalizedPolicy:
+    return NormalizedPolicy(actor(), ObservationNormalizer(3, clip=clip))
+
+
+def boltzmann(**options: Any) -> TensorDictModuleBase:
+    critic = action_value_critic(3, 4, num_cells=[8])
+    return DiscreteSACLoss(critic, action_spec=Categorical(4), **options).policy()
+
+
+def written_by_hand(activation: type[nn.Module]) -> ProbabilisticActor:
+    """The weights of :func:`actor`, by layers of one's own."""
+    a, b, c = nn.Linear(3, 8), nn.Linear(8, 8), nn.Linear(8, 2)
+    layers = nn.Sequential(a, activation(), b, activation(), c)
+    low, high = torch.tensor([-2.0]), torch.tensor([0.3])
+    return ProbabilisticActor(
+        TensorDictModule(nn.Sequential(layers, GaussianHead()), ["observation"], ["loc", "scale"]),
+        in_keys=["loc", "scale"],
+        out_keys=["action"],
+        distribution_class=TanhGaussian,
+        distribution_kwargs={"low": low, "high": high},
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "other"),
+    [
+        (actor(), actor(activation="elu")),
+        (actor(), actor(action_low=[-1.0])),
+        (actor(), actor(tanh_loc=True)),
+        (actor(), actor(log_std_mode="tanh")),
+        (actor(), actor(log_std_max=1.0)),
+        (actor(), written_by_hand(nn.ReLU)),
+        (normalized(None), normalized(5.0)),
+        (boltzmann(), boltzmann(max_alpha=0.1)),
+        (gaussian_actor(3, 1, num_cells=[8, 8]), actor()),
+    ],
+)
+def test_a_module_in_which_the_weights_are_another_function_is_refused(
+    tmp_path: Path, policy: TensorDictModuleBase, other: TensorDictModuleBase
+) -> None:
+    save_policy(tmp_path, policy)
+    load_policy(tmp_path, into=deepcopy(policy))
+    with pytest.raises(RunError, match="does not fit"):
+        load_policy(tmp_path, into=other)
+
+
+@pytest.mark.parametrize("same", [written_by_hand(nn.Tanh), actor(output_init=0.1)])
+def test_a_module_in_which_they_are_the_same_function_is_accepted(
+    tmp_path: Path, same: TensorDictModuleBase, recwarn: pytest.WarningsRecorder
+) -> None:
+    policy = actor()
+    save_policy(tmp_path, policy)
+    torch.testing.assert_close(actions(load_policy(tmp_path, into=same)), actions(policy))
+    assert not recwarn
+
+
+def test_of_a_policy_that_cannot_be_built_other_layers_are_a_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    save_policy(tmp_path, own_policy())
+    load_policy(tmp_path, into=own_policy())
+    assert not recwarn
+    with pytest.warns(UserWarning, match="was ELU and is Tanh here"):
+        load_policy(tmp_path, into=own_policy(activation=nn.Tanh))
 
 
 # ------------------------------------------------------------------ which checkpoint, and damage

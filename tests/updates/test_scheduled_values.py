@@ -9,6 +9,8 @@ from rlkit_sac.config import (
     LossConfig,
     UpdateConfig,
 )
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.normalization import RewardNormalizer
 from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
 from tests.objectives.losses import own_loss
 from tests.objectives.networks import make_data
@@ -68,3 +70,21 @@ def test_what_a_schedule_may_have_the_loss_takes(name: str, value: float) -> Non
         assert all(key == "schedules" and name in text for key, text in errors)
     else:
         make_loss(config).set_scalar(name, value)
+
+
+def test_whatever_else_has_gamma_follows_it_or_is_refused() -> None:
+    normalizers = [RewardNormalizer(0.9, reward_dim=1), RewardNormalizer(0.5, reward_dim=1)]
+    changed, wanted = (
+        own_loss("continuous", gamma=each.gamma, reward_normalizer=each).double()
+        for each in normalizers
+    )
+    apply_schedules({"gamma": {0: 0.5}}, {}, 7, into=make_update(changed, UpdateConfig()))
+    data = make_data("continuous", 6)
+    for loss in (changed, wanted):
+        loss.observe(data)
+    torch.testing.assert_close(*(each.state_dict() for each in normalizers))
+    changed.qvalue_loss(data.clone())
+    several = data.clone().set("steps_to_next_obs", torch.full((6,), 3))
+    wanted.qvalue_loss(several.clone())
+    with pytest.raises(ConfigError, match="rewards of several steps"):
+        changed.qvalue_loss(several)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
@@ -24,6 +25,7 @@ from rlkit_sac.data.workers.worker import Worker, policy_values
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
 from rlkit_sac.signals import leave_signals
 
+_SECONDS_TO_START = 300.0  # at least: imports take long on a busy machine
 _SECONDS_TO_CLOSE = 5.0
 _SLICE = 1.0  # seconds between two moments at which signals are handled
 
@@ -61,7 +63,8 @@ class WorkerCollector:
         publish_interval: updates between two publications of the parameters to asynchronous
             workers, at least.
         restarts: of each worker. After that, asynchronous workers go on without it.
-        patience: seconds to wait for any batch, or for the workers to start.
+        patience: seconds to wait for any batch. Workers may take 300 seconds to start, or as long
+            as this if it is more.
         cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
 
     Attributes:
@@ -72,6 +75,7 @@ class WorkerCollector:
     Raises:
         ConfigError: Ray has not been started, the cluster cannot place the workers, their
             environments cannot be made, or cannot share a batch evenly.
+        WorkersLost: a worker has not started in time.
     """
 
     on_gap: Callable[[], object] | None = None
@@ -114,9 +118,11 @@ class WorkerCollector:
         self._deaths = [0] * workers
         self._published: Any = None
         self._publish_at = 0
-        # Calls that are not answered yet, and their workers: for a batch, and to begin anew.
+        # Calls that are not answered yet, and their workers: for a batch, and to start.
         self._pending: dict[Any, int] = {}
         self._starting: dict[Any, int] = {}
+        self._names: dict[int, str] = {}  # of workers, with process and host once they have started
+        self._end_reason = "the workers have been ended"
         self._make_actor = partial(
             self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
             create_env,
@@ -132,6 +138,8 @@ class WorkerCollector:
         self._actors: dict[int, Any] = {}
         for worker in range(workers):
             self._begin(worker)
+        while self._starting:
+            self._receive()
 
     def end(self) -> None:
         """Yield no further batch."""
@@ -181,8 +189,8 @@ class WorkerCollector:
             # Batches that were on their way are lost, and episodes may have begun in them.
             self._trajectories[:] = self._begun.sum() + np.arange(len(self._begun))
             self._begun += 1
-        if any(reasons[index] is None for index in saved):
-            raise WorkersLost("a worker does not answer")
+        if lost := [self._names[index] for index in saved if reasons[index] is None]:
+            raise WorkersLost(f"{' and '.join(lost)} died, or hung, while loading a state")
         for index, reason in enumerate(reasons):
             if index not in saved:
                 self._end(index)
@@ -199,11 +207,11 @@ class WorkerCollector:
     def _joint_batch(self) -> TensorDictBase:
         """The next batch of all workers together."""
         self._publish()
-        self._request = self.frames, torch.get_rng_state().numpy()
-        for worker in self._actors:
-            self._ask(worker, *self._request)
+        frames, generator = self.frames, torch.get_rng_state().numpy()
         answers: dict[int, Any] = {}
         while len(answers) < len(self._deaths):
+            for worker in self._idle() - answers.keys():
+                self._ask(worker, frames, generator)
             answers.update(self._receive())
         parts = [answers[worker] for worker in range(len(answers))]
         torch.set_rng_state(torch.tensor(parts[0][1]))
@@ -222,14 +230,16 @@ class WorkerCollector:
         """Ask each asynchronous worker that has nothing to do for a batch, if one is wanted."""
         if self._is_sync:
             return
-        busy = {*self._pending.values(), *self._starting.values()}
-        for worker in sorted(self._actors.keys() - busy):
+        for worker in sorted(self._idle()):
             frames = self.frames + len(self._pending) * self.frames_per_batch
             if frames < self.total_frames:
                 self._publish()
                 seed = int(torch.randint(2**63 - 1, ()))
                 generator = torch.Generator().manual_seed(seed).get_state()
                 self._ask(worker, frames, generator.numpy())
+
+    def _idle(self) -> Set[int]:
+        return self._actors.keys() - {*self._pending.values(), *self._starting.values()}
 
     def _publish(self) -> None:
         """Make new parameters available to the workers, if it is time."""
@@ -250,11 +260,11 @@ class WorkerCollector:
             WorkersLost: no worker is left, or none has answered in time.
         """
         calls = self._pending | self._starting
-        call = next(self._answered(calls, self._patience), None)
+        seconds = max(self._patience, _SECONDS_TO_START if self._starting else 0.0)
+        call = next(self._answered(calls, seconds), None)
         if call is None:
-            self._give_up()
-            seconds = f"{self._patience:g} s (workers.patience)"
-            raise WorkersLost(f"no worker has answered for {seconds}")
+            self._give_up(calls.values(), seconds)
+            raise WorkersLost(self._end_reason)
         worker = calls[call]
         try:
             answer = self._result(call, worker)
@@ -264,8 +274,12 @@ class WorkerCollector:
         except RlkitSacError:
             self._give_up()
             raise
-        self._starting.pop(call, None)
-        return {worker: answer} if self._pending.pop(call, None) is not None else {}
+        if self._pending.pop(call, None) is not None:
+            return {worker: answer}
+        del self._starting[call]
+        if answer is not None:
+            self._names[worker] = f"worker {worker} ({answer})"
+        return {}
 
     def _answered(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
         """Those of some calls that are answered within a time, as they are."""
@@ -284,26 +298,22 @@ class WorkerCollector:
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:  # whose text is the traceback
-            if isinstance(error.cause, RlkitSacError):
-                raise error.cause from WorkerTraceback(f"\n{error}")
-            text = f"worker {worker} raised {summary(error.cause)}"
-            raise RunError(text) from WorkerTraceback(f"\n{error}")
+            cause, name = error.cause, self._names[worker]
+            if isinstance(cause, RlkitSacError):
+                raise type(cause)(f"{name}: {cause}") from cause.__cause__
+            raise RunError(f"{name} raised {summary(cause)}") from error.with_traceback(None)
 
     def _recover(self, worker: int, error: Exception) -> None:
         """Make a worker that died anew and ask it again, or go on without it."""
         self._deaths[worker] += 1
         self._end(worker)
-        died, restarts = f"worker {worker} died ({type(error).__name__})", self._restarts
+        died, restarts = f"{self._names[worker]} died ({type(error).__name__})", self._restarts
         gone = f"{died} after {restarts} restarts (workers.restarts)"
         if self._deaths[worker] <= restarts:
             _warn(f"{died}: restart {self._deaths[worker]} of {restarts} (workers.restarts)")
             self._begin(worker)
-            if self._is_sync:
-                if self.on_gap is not None:
-                    self.on_gap()
-                self._ask(worker, *self._request)
-            else:  # others are asked for frames until there is room for it
-                self._starting[self._actors[worker].start.remote()] = worker
+            if self._is_sync and self.on_gap is not None:
+                self.on_gap()
         elif self._is_sync or not self._actors:
             self._give_up()
             raise WorkersLost(gone) from error
@@ -313,16 +323,24 @@ class WorkerCollector:
     def _begin(self, worker: int) -> None:
         """Make a worker, or make it again."""
         envs = self._begun.reshape(-1, self._num_envs)
-        self._actors[worker] = self._make_actor(index=worker, episodes=envs[worker].tolist())
+        actor = self._make_actor(index=worker, episodes=envs[worker].tolist())
+        self._actors[worker], self._names[worker] = actor, f"worker {worker} (starting)"
+        self._starting |= {actor.begin.remote(): worker, actor.start.remote(): worker}
 
     def _end(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
-        for calls in (self._pending, self._starting):
-            for call in [call for call, each in calls.items() if each == worker]:
-                del calls[call]
+        self._pending = {call: each for call, each in self._pending.items() if each != worker}
+        self._starting = {call: each for call, each in self._starting.items() if each != worker}
 
-    def _give_up(self) -> None:
-        """End the workers: frames that the learner will not have must not be continued."""
+    def _give_up(self, silent: Iterable[int] = (), seconds: float = 0.0) -> None:
+        """End the workers: frames that the learner will not have must not be continued.
+
+        Args:
+            silent: workers that have not answered.
+            seconds: for which they were waited for.
+        """
+        if names := " and ".join(self._names[worker] for worker in sorted(set(silent))):
+            self._end_reason = f"no answer from {names} in {seconds:g} s (workers.patience)"
         for worker in list(self._actors):
             self._end(worker)
 
@@ -351,7 +369,7 @@ class WorkerCollector:
             with suppress(self._ray.exceptions.RayError):
                 answers[calls[call]] = self._result(call, calls[call])
         if waiting:
-            self._give_up()
+            self._give_up([calls[call] for call in waiting], seconds)
         return answers
 
     def _batch(
@@ -383,14 +401,11 @@ def _warn(text: str) -> None:
     print(f"{clear_line}warning: {text}", file=sys.stderr)
 
 
-class WorkerTraceback(Exception):  # noqa: N818 (it is shown, never raised)
-    """The traceback of an exception in another process."""
-
-
 class _Actor(Worker):
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def begin(self) -> str:
+        """Called first; return where the worker is."""
         leave_signals()  # which `ray_cluster` held, and an environment's programs would inherit
-        super().__init__(*arguments, **options)
+        return f"pid {os.getpid()} on {import_ray().util.get_node_ip_address()}"
 
 
 make_worker_collector = WorkerCollector

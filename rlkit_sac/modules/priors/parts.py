@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
@@ -200,6 +201,8 @@ class UniformPrior(PartwisePrior):
     def __init__(self, action_spec: TensorSpec) -> None:
         super().__init__(action_spec)
         self.in_keys: list[NestedKey] = []
+        # Of a policy over discrete actions from this prior, in nats.
+        self.largest_divergence = math.log(self.num_actions() or 1)
 
     def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         return BoxUniform(box.low, box.high, states.batch_size)

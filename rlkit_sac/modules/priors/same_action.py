@@ -108,6 +108,9 @@ class SameActionPrior(PartwisePrior):
     ) -> None:
         super().__init__(action_spec)
         self.same_action_prob, self.same_action_noise = same_action_prob, same_action_noise
+        # Of a policy over discrete actions from this prior, in nats.
+        others = max((self.num_actions() or 2) - 1, 1)
+        self.largest_divergence = -_log(min(same_action_prob, (1 - same_action_prob) / others))
         before: list[NestedKey] = [_key_before(name) for name in self._names]
         self.in_keys: list[NestedKey] = [*before, "is_init"]
 

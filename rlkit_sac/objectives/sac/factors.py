@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from tensordict import NestedKey
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 from torch.distributions import Categorical, Distribution
-from torchrl.data import TensorSpec
+from torchrl.data import Bounded, TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
 from rlkit_sac.errors import BatchError, ConfigError
@@ -36,6 +37,7 @@ from rlkit_sac.objectives.sac.target_entropy import (
     default_discrete_kld,
     discrete_target,
     refuse_target_entropy,
+    warn_if_impossible,
 )
 
 #: In place of a target entropy that was given as a number or a function.
@@ -125,10 +127,18 @@ class Factor(ABC):
         """The spec of this factor's action: the one that was passed, or else the actor's."""
 
     @abstractmethod
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
         """The target entropy in nats, or with a prior minus the target divergence.
 
-        ``None`` if the number of actions is not known yet.
+        One that no policy can have is warned of.
+
+        Args:
+            spec: of the action, if known.
+            prior: a module, or ``None``.
+            count: number of discrete actions, if known.
+
+        Returns:
+            ``None`` for a named target without a spec of the discrete action.
         """
 
     @abstractmethod
@@ -177,10 +187,14 @@ class ContinuousFactor(Factor):
             )
         return passed
 
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
         """The target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
-            return continuous_target(self.target, spec, min_prob=self.min_prob)
+            nats = continuous_target(self.target, spec, min_prob=self.min_prob)
+            if isinstance(spec, Bounded):
+                volume = (spec.space.high - spec.space.low).double().log().sum()
+                warn_if_impossible(self.key("target_entropy"), nats, -math.inf, float(volume))
+            return nats
         refuse_target_entropy(self.target)
         if spec is None:
             raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
@@ -191,18 +205,13 @@ class ContinuousFactor(Factor):
         assert resolved is not None
         return resolved if draw.used_share is None else resolved * draw.used_share
 
-    def draw(self, dist: Distribution, batch_size: torch.Size) -> Draw:
+    def draw(self, dist: Any, batch_size: torch.Size) -> Draw:
         """Sample an action; with a mask ``neg_entropy`` has a last dimension D.
 
         Raises:
             BatchError: for a distribution without the required log-probabilities.
         """
         if self.masked:
-            if not isinstance(dist, TanhGaussian):
-                raise BatchError(
-                    f"the actor's distribution is {type(dist).__name__}: parameter_mask needs the "
-                    "density of each dimension, which rlkit_sac.modules.TanhGaussian gives"
-                )
             action, log_prob = dist.rsample_and_log_probs()
             return Draw(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
@@ -221,7 +230,7 @@ class ContinuousFactor(Factor):
             BatchError: for a mask of another shape.
         """
         assert draw.action is not None
-        check_mask(mask, log_probs.shape[-1], draw.action)
+        check_mask(mask, log_probs.shape[-1], draw.action.shape[-1])
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
         log_prior = None if draw.log_prior is None else (used * draw.log_prior).sum(-1)
@@ -252,17 +261,21 @@ class DiscreteFactor(Factor):
         passed = discrete_leaf(given, key)
         return discrete_leaf(of_actor, key) if passed is None else passed
 
-    def resolve_target(self, spec: TensorSpec | None, prior: nn.Module | None) -> float | None:
+    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
         """The target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
-            return discrete_target(self.target, spec=spec, min_prob=self.min_prob)
+            nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
+            if nats is not None and count is not None:
+                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(count))
+            return nats
         refuse_target_entropy(self.target)
-        if self.target_kld_discrete is not None:
-            return -self.target_kld_discrete
-        if spec is not None:
-            return -default_discrete_kld(spec.space.n)
-        num_actions = prior.num_actions() if isinstance(prior, PartwisePrior) else None
-        return None if num_actions is None else -default_discrete_kld(num_actions)
+        if (kld := self.target_kld_discrete) is not None:
+            most = getattr(prior, "largest_divergence", math.inf)
+            warn_if_impossible("target_kld_discrete", kld, 0.0, most)
+            return -kld
+        known = prior.num_actions() if isinstance(prior, PartwisePrior) else None
+        known = known if spec is None else spec.space.n
+        return None if known is None else -default_discrete_kld(known)
 
     def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
         """The target entropy, computed from the number of actions if there was no spec.
@@ -356,12 +369,8 @@ def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
     """
     if not isinstance(value, tuple | list):
         return dict.fromkeys(factors, value)
-    if len(factors) == 1:
-        raise ConfigError(f"{name} takes one value here, not {value!r}")
     if len(value) != len(factors):
-        raise ConfigError(
-            f"{name} takes one value or one for each of ({', '.join(factors)}), not {value!r}"
-        )
+        raise ConfigError(f"{name} takes one value here, or one for each factor: got {value!r}")
     return dict(zip(factors, value, strict=True))
 
 
@@ -410,6 +419,8 @@ def register_temperatures(loss: Any, options: Any, given: TensorSpec | None, lik
     starts = of_each("alpha_init", options.alpha_init, list(loss.factors))
     of_actor, several = getattr(loss.actor_network, "spec", None), len(starts) > 1
     loss.specs = {}
+    note = getattr(loss.qvalue_network, "note", None)
+    count = None if note is None else note["arguments"].get("num_actions")
     for name, factor in list(loss.factors.items()):
         parameter = like.detach().new_full((), factor.temperature.initial_parameter(starts[name]))
         if factor.fixed:
@@ -420,8 +431,18 @@ def register_temperatures(loss: Any, options: Any, given: TensorSpec | None, lik
         passed = hybrid_leaf(given, key) if several else given
         own = None if several and isinstance(factor, DiscreteFactor) else of_actor
         spec = loss.specs[factor.role] = factor.spec(passed, own, key)
+        count = getattr(getattr(spec, "space", None), "n", count)
         if not factor.fixed:
-            target = factor.resolve_target(spec, None if prior is None else prior.prior)
+            target = factor.resolve_target(spec, None if prior is None else prior.prior, count)
         setattr(loss, factor.key("target_entropy"), target)
         if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
             loss.factors[name] = replace(factor, target=NUMBER)
+    if loss.parameter_mask is not None:  # the last factor is continuous
+        mask = loss.parameter_mask.mask
+        check_mask(mask, count or len(mask), (mask if spec is None else spec).shape[-1])
+        dist = getattr([*loss.actor_network.modules()][-1], "distribution_class", None)
+        if factor.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
+            raise ConfigError(
+                f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
+                "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"
+            )

@@ -250,6 +250,8 @@ class SoftActorCriticLoss(LossContract):
         reward = batch.get(("next", keys.reward))
         steps = batch.get(keys.steps_to_next_obs, None)
         if steps is not None:
+            if "gamma" in self._buffers:
+                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
             steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
         if self.reward_normalizer is not None:
             reward = self.reward_normalizer(reward, steps)
@@ -337,13 +339,18 @@ class SoftActorCriticLoss(LossContract):
         self._reward_weights.assign(weights, like=self._like)
 
     def set_scalar(self, option: str, value: float) -> None:
-        """As of every loss; ``alpha_init`` changes a fixed temperature."""
+        """As of every loss; ``alpha_init`` changes a fixed temperature.
+
+        The reward normalizer follows ``gamma``. Rewards of several steps cannot, and are refused.
+        """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             check_value(option, value, PositiveFloat)
             self._like.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
+        if option == "gamma" and self.reward_normalizer is not None:
+            self.reward_normalizer.gamma = float(value)
 
     def observe(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""

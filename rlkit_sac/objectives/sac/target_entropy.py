@@ -95,15 +95,26 @@ def discrete_target(
         if spec is None:
             raise ConfigError(f"target_entropy as a function {NEEDS_SPEC}")
         option = option(spec)
-    nats, largest = float(option), math.inf if count is None else math.log(count)
-    if not 0 <= nats <= largest:
+    return float(option)
+
+
+def warn_if_impossible(option: str, nats: float, least: float, most: float) -> None:
+    """Warn of a target that no policy can have, with what is possible.
+
+    Args:
+        option: that gave the target.
+        nats: the target, an entropy or a divergence.
+        least: the smallest value that a policy can have.
+        most: the largest one.
+
+    >>> warn_if_impossible("target_entropy", 0.5, 0.0, math.log(2))  # is possible
+    """
+    if not least <= nats <= most + 1e-3:  # bounds and targets may be in single precision
         warnings.warn(
-            f"no policy over these discrete actions has an entropy of {nats:g} nats "
-            f"(0 to {largest:g} is possible): its temperature will never come to rest. Choose "
-            "another target_entropy, or bound it with min_alpha and max_alpha",
+            f"{option} is {nats:g} nats, but only {least:g} to {most:.4g} are possible: its "
+            "temperature will never come to rest. Choose another, or set min_alpha and max_alpha",
             stacklevel=2,
         )
-    return nats
 
 
 def default_discrete_kld(num_actions: int | Tensor) -> Any:
@@ -131,6 +142,5 @@ def refuse_target_entropy(option: TargetEntropy) -> None:
     if not (isinstance(option, str) and option == "auto"):
         raise ConfigError(
             f"target_entropy is {option!r}, but with a prior the temperature aims at a divergence "
-            "from it: leave it out or set it to 'auto', and set target_kld_per_dim, or "
-            "target_kld_discrete of discrete actions"
+            "from it: leave it 'auto', and set target_kld_per_dim or target_kld_discrete"
         )

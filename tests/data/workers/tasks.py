@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ class Faulty(PendulumEnv):
     """Fails in the fifth step of its second episode.
 
     Args:
-        how: "raise", "nan", "kill", or "" for never.
+        how: "raise", "nan", "kill", "hang", or "" for never.
         once: the file that is made then; where it is there already, nothing happens.
     """
 
@@ -45,6 +46,8 @@ class Faulty(PendulumEnv):
                 reward = float("nan")
             if self.how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "hang":
+                time.sleep(600)
         return observation, reward, *others
 
 

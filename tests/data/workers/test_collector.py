@@ -18,6 +18,7 @@ from rlkit_sac.data import NStepTransform, WorkerCollector, make_collector, make
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault, WorkersLost
 from rlkit_sac.modules import tanh_gaussian_actor
+from rlkit_sac.runs.stop import describe_failure
 from tests.data.collect.test_light_collector import TASKS, assert_same, move
 from tests.data.replay.test_n_steps import GAMMA, N, enumerated, lines
 from tests.data.workers.conftest import CPUS
@@ -81,7 +82,7 @@ def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -
     torch.manual_seed(0)
     policy = make_policy()
     env = create(0, num_envs=4, how="raise")
-    wanted, _ = take_until_a_fault(make_collector(env, policy, **options), policy)
+    wanted, expected_fault = take_until_a_fault(make_collector(env, policy, **options), policy)
     torch.manual_seed(0)
     policy = make_policy()
     envs = partial(create, num_envs=2, faulty=3, how="raise")
@@ -91,11 +92,14 @@ def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -
     assert len(found) == len(wanted) == 2
     for batch, expected in zip(found, wanted, strict=True):
         assert_same(batch, expected)
-    assert str(fault).startswith(
-        "at the frames 41 to 60 of the run: environment 2 raised ZeroDivisionError: division by "
-        "zero in step 5 of its episode 1"
+    *trace, line = describe_failure(fault).splitlines()
+    assert re.match(
+        r"error: worker 1 \(pid \d+ on \S+\): at the frames 41 to 60 of the run: environment 2 "
+        r"raised ZeroDivisionError: division by zero in step 5 of its episode 1 \(",
+        line,
     )
-    assert "tasks.py" in str(fault.__cause__)
+    assert "tasks.py" in trace[1]
+    assert trace == describe_failure(expected_fault).splitlines()[:-1]
 
 
 @pytest.mark.slow
@@ -118,7 +122,7 @@ def test_asynchronous_workers_lose_nothing_and_are_made_anew(
                 state = collector.state_dict()
         assert collector.frames == sum(map(len, batches)) == 200
     assert (tmp_path / "dead").exists()
-    warned = r"warning: worker \d died \(ActorDiedError\): restart 1 of 10"
+    warned = r"warning: worker \d \(pid \d+ on \S+\) died \(ActorDiedError\): restart 1 of 10"
     assert re.search(warned, capsys.readouterr().err)
     assert_whole_episodes(batches)
     transform = NStepTransform(N, GAMMA)
@@ -145,10 +149,8 @@ def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixtu
             next(batches)
         assert collector.state_dict()["workers"][1] is None
         assert sum(len(next(batches)) for _ in range(5)) == 50
-    assert (
-        "worker 1 died (ActorDiedError) after 0 restarts (workers.restarts)"
-        in capsys.readouterr().err
-    )
+    warned = r"worker 1 \(.*\) died \(ActorDiedError\) after 0 restarts \(workers.restarts\)"
+    assert re.search(warned, capsys.readouterr().err)
 
 
 @pytest.mark.slow
@@ -177,13 +179,23 @@ def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs() -> None:
-    with collecting(pendulum(), workers=1, patience=30.0) as collector:
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_worker_that_hangs_is_named_and_one_that_starts_does_not_hang(mode: Any) -> None:
+    envs = partial(create, faulty=1, how="hang")
+    hangs = r"^no answer from worker 1 \(pid \d+ on \S+\) in 2 s \(workers.patience\)$"
+    with collecting(envs, mode=mode, patience=2.0) as collector:  # imports take longer
         batches = iter(collector)
-        next(batches)
-        collector._patience = 1.0
-        (actor,) = collector._actors.values()
-        actor.__ray_call__.remote(lambda _: time.sleep(60))
-        with pytest.raises(WorkersLost, match=r"for 1 s \(workers.patience\)"):
-            next(batches)
-        assert collector.state_dict()["workers"] == [None]
+        if mode == "async":  # the other one goes on
+            assert sum(len(next(batches)) for _ in range(10)) == 100
+            assert [state is None for state in collector.state_dict()["workers"]] == [False, True]
+        with pytest.raises(WorkersLost, match=hangs):
+            list(batches)
+        assert collector.state_dict()["workers"] == [None, None]
+
+
+@pytest.mark.slow
+def test_a_worker_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlkit_sac.data.workers.collector._SECONDS_TO_START", 0.1)
+    starts = r"from worker 0 \(starting\) and worker 1 \(starting\) in 0.1 s"
+    with pytest.raises(WorkersLost, match=starts), collecting(pendulum(), patience=0.1):
+        pass

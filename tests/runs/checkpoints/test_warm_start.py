@@ -1,10 +1,15 @@
 """First values from another run's checkpoint."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.envs import make_env
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import ObservationNormalizer
+from rlkit_sac.modules.normalization import RewardNormalizer
 from rlkit_sac.runs import warm_start
 from tests.recipes.loading import run_recipe
 
@@ -72,3 +77,52 @@ def test_statistics_that_networks_read_go_on(tmp_path):
             for each in (first, second)
         )
         assert twice == 2 * once > 0
+
+
+def parts(**options):
+    """A loss with normalizers, which some options change."""
+    from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
+    from rlkit_sac.objectives import ContinuousSACLoss
+
+    layers = {"num_cells": [8], "activation": options.pop("activation", "relu")}
+    head = {name: options.pop(name) for name in ("tanh_loc", "log_std_min") if name in options}
+    clip, bounded = options.pop("clip", 10.0), options.pop("bounded", False)
+    return ContinuousSACLoss(
+        tanh_gaussian_actor(3, [-1.0], [1.0], **layers, **head),
+        state_action_critic(3, 1, **layers),
+        observation_normalizer=ObservationNormalizer(3, clip=clip),
+        reward_normalizer=RewardNormalizer(0.99, clip=clip, bounded=bounded),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def normalized_run(tmp_path_factory):
+    folder = ("--logging.dir", str(tmp_path_factory.mktemp("source")), "--config", "published")
+    normalize = ("--normalization.observations", "true", "--normalization.rewards", "true")
+    return run_recipe("sac", *SHORT, *folder, *normalize, "--normalization.clip", "10")
+
+
+@pytest.mark.parametrize(
+    ("option", "of_actor", "of_critics"),
+    [
+        ({}, False, False),
+        ({"qvalue_coef": 0.5}, False, False),
+        ({"activation": "elu"}, True, True),
+        ({"clip": None}, True, True),
+        ({"tanh_loc": True}, True, False),
+        ({"log_std_min": -5.0}, True, False),
+        ({"reward_scale": 100.0}, False, True),
+        ({"gamma": 0.9}, False, True),
+        ({"bounded": True}, False, True),
+    ],
+)
+def test_weights_of_another_function_or_values_of_other_returns_are_refused(
+    normalized_run, option, of_actor, of_critics
+):
+    env = make_env("Pendulum-v1")
+    for module, refused in {"actor": of_actor, "qvalue": of_critics}.items():
+        expected = pytest.raises(ConfigError, match=r"does not fit: .* was .* and is .* here")
+        with expected if refused else nullcontext():
+            start = WarmStartConfig(run=str(normalized_run), modules=[module])
+            warm_start(parts(**option), start, env)
