@@ -276,7 +276,7 @@ def evaluate_masked_perceptrons(
         ``[R, *, K, …]``.
 
     Raises:
-        BatchError: for perceptrons without K outputs, or another action.
+        ConfigError: for perceptrons without K outputs, or another action.
     """
     batch, count = inputs.shape[not shared : -1], len(mask.mask)
     (first, _), *between, (last, _) = perceptron.layers

@@ -43,8 +43,8 @@ class MaskedCritic(TensorDictModuleBase):
 
     Raises:
         ConfigError: for a critic that does not read the continuous action, or a mask that is no
-            matrix of true and false.
-        BatchError: in the call, for values or actions that the mask does not fit.
+            matrix of true and false; in the call, for a mask that does not fit the actions.
+        BatchError: in the call, for values that the mask does not fit.
 
     Source: Bester et al. 2019 (arXiv:1905.04388), section 4.
 
@@ -112,7 +112,7 @@ def write_masked_values(
         ``tensordict``.
 
     Raises:
-        BatchError: as :class:`MaskedCritic`.
+        ConfigError, BatchError: as :class:`MaskedCritic`.
     """
     before, after = split_at(critic, action_key)
     for part in before:

@@ -1,7 +1,8 @@
-"""The batch that a loss reads: its entries, their checks, and which steps are valid."""
+"""The batch that a loss reads: its entries and their checks."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
+from rlkit_sac.objectives.consecutive import check_consecutive
 
 try:
     from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
@@ -74,6 +76,7 @@ class TransitionKeys:
             unravel_key(("next", getattr(tensor_keys, role))): role for role in outcomes
         }
         self._done = unravel_key(("next", tensor_keys.done))
+        self._unchecked = 100  # batches, which are read to compare their steps
         self._steps_to_next_obs = tensor_keys.steps_to_next_obs
         network_keys = unraveled(*networks)
         self.states = [key for key in unraveled(*network_keys, *priors) if key not in actions]
@@ -109,12 +112,6 @@ class TransitionKeys:
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
         required = [key for key in in_keys if sequential or key != self._done]
         check_entries(tensordict, required, {**self.outcomes, **self.actions})
-        if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
-            raise BatchError(
-                f"{sequential} needs sequences [*, T], but the batch is a flat sample "
-                f"[{len(tensordict)}] from replay, whose transitions need not follow each "
-                "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
-            )
         if tensordict.get(steps := self._steps_to_next_obs, None) is not None:
             required.append(steps)
             previous = [key for key in self.states if key not in self.next_states]
@@ -127,6 +124,16 @@ class TransitionKeys:
         for key, role in self.outcomes.items():
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
+        done = tensordict.get(self._done, None)
+        if self._unchecked and done is not None and can_read(done):
+            self._unchecked -= 1
+            if sequential:
+                check_consecutive(sequential, tensordict, self.next_states, done, valid)
+            elif steps in required:
+                count = tensordict.get(steps).reshape(done.shape)
+                if bool(((count > 1) & (count < count.max()) & ~done.bool()).any()):
+                    text = "end early but are not done: give MultiStepTransform done_keys=[]"
+                    warnings.warn(f"transitions of several steps {text}", stacklevel=2)
         batch = tensordict.select(*required)
         if valid is not None:
             batch = fill_invalid(batch, valid)
@@ -360,37 +367,6 @@ def check_values(
         )
 
 
-def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor | None:
-    """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
-
-    Masks may have the batch's shape or a trailing dimension of one.
-
-    >>> from tensordict import TensorDict
-    >>> batch = TensorDict(batch_size=[2])
-    >>> batch["collector", "mask"] = torch.tensor([[True], [False]])
-    >>> valid_steps(batch, [("collector", "mask")])
-    tensor([ True, False])
-    """
-    present = [found for key in mask_keys if (found := read_per_step(batch, key)) is not None]
-    return torch.stack([each.bool() for each in present]).all(0) if present else None
-
-
-def read_per_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
-    """An entry with one number for each step, ``[*batch]``; ``None`` without the entry.
-
-    Raises:
-        BatchError: for an entry of any other shape than the batch's or a trailing dimension of one.
-    """
-    found, shape = batch.get(key, None), batch.batch_size
-    if found is None:
-        return None
-    if found.shape not in (shape, (*shape, 1)):
-        raise BatchError(
-            f"{key} has the shape {list(found.shape)}, wanted {list(shape)} or {[*shape, 1]}"
-        )
-    return found.reshape(shape)
-
-
 def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
     """The batch with zeros in its invalid steps.
 
@@ -405,11 +381,3 @@ def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
         return torch.where(mask, entry, torch.zeros_like(entry))
 
     return batch.apply(fill)
-
-
-def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
-    """Steps of ``[*, T, 1]`` sequences after which the trajectory does not continue in the row."""
-    if valid is None:
-        return done
-    last = torch.zeros_like(done[..., -1:, :])
-    return done | torch.cat([~valid.unsqueeze(-1)[..., 1:, :], last], -2)

@@ -25,14 +25,10 @@ from rlkit_sac.modules.memory import Memory, policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.batch import (
-    TransitionKeys,
-    detach_entries,
-    read_per_step,
-    valid_steps,
-)
+from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
 from rlkit_sac.objectives.checks import check_widths
 from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
+from rlkit_sac.valid_steps import of_each_step, valid_steps
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
@@ -365,13 +361,17 @@ class LossContract(LossModule):
 
     # ------------------------------------------------------------------ reduction and output
 
+    def _valid_steps(self, batch: TensorDictBase) -> Tensor | None:
+        """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks."""
+        masks = [key for key in self._loss_mask_keys() if batch.get(key, None) is not None]
+        return valid_steps(batch, masks) if masks else None
+
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
-        if self.use_prioritized_weights is False:
+        key = self.tensor_keys.priority_weight
+        if self.use_prioritized_weights is False or batch.get(key, None) is None:
             return None
-        weights = read_per_step(batch, self.tensor_keys.priority_weight)
-        if weights is None:
-            return None
-        valid = valid_steps(batch, self._loss_mask_keys())
+        weights, valid = of_each_step(batch, key), self._valid_steps(batch)
+        assert weights is not None
         # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 

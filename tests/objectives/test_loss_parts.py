@@ -224,6 +224,7 @@ def test_an_option_that_a_loss_does_not_have_is_named():
     for options, words in (
         ({"delay_actor": False}, "no option delay_actor: delay_actor: the policy has no target"),
         ({"gama": 0.9}, r"no option gama: did you mean gamma\?"),
+        ({"alpha": 0.1}, r"no option alpha: did you mean alpha_init\?"),
     ):
         with pytest.raises(ConfigError, match=f"ContinuousSACLoss has {words}"):
             ContinuousSACLoss(*parts, **options)

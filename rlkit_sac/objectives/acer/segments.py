@@ -19,54 +19,11 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.batch import (
-    Transitions,
-    can_read,
-    check_reward,
-    cut_steps,
-    fill_invalid,
-    unraveled,
-    valid_steps,
-)
+from rlkit_sac.objectives.batch import Transitions, check_reward, fill_invalid, unraveled
 from rlkit_sac.objectives.checks import discrete_leaf
+from rlkit_sac.objectives.consecutive import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
-
-
-def check_consecutive(batch: TensorDictBase, cut: Tensor, valid: Tensor | None) -> None:
-    """Refuse rows that go from one trajectory to another where no episode ends.
-
-    Trajectories are told apart by ``("collector", "traj_ids")``. Rows without these ids, on
-    another device than the CPU or in compiled graphs are not checked.
-
-    Args:
-        batch: ``[*, T]``.
-        cut: bool ``[*, T]``, where a step need not be followed by its successor.
-        valid: bool ``[*, T]``, or ``None`` where every step is valid.
-
-    Raises:
-        BatchError: naming the first such row and step.
-
-    >>> import torch
-    >>> from tensordict import TensorDict
-    >>> batch = TensorDict({("collector", "traj_ids"): torch.tensor([[5, 6]])}, batch_size=[1, 2])
-    >>> check_consecutive(batch, torch.zeros(1, 2, dtype=torch.bool), None)
-    Traceback (most recent call last):
-    rlkit_sac.errors.BatchError: step 1 of row [0] does not follow step 0: they are of ...
-    """
-    ids = batch.get(("collector", "traj_ids"), None)
-    if ids is None or not can_read(cut) or not can_read(ids):
-        return
-    follows = ~cut[..., :-1] if valid is None else ~cut[..., :-1] & valid[..., :-1]
-    broken = follows & (ids.reshape(batch.batch_size).diff() != 0)
-    if not bool(broken.any()):
-        return
-    *row, step = broken.nonzero()[0].tolist()
-    raise BatchError(
-        f"step {step + 1} of row {row} does not follow step {step}: they are of different "
-        "trajectories. Retrace needs consecutive steps along the last dimension: draw segments "
-        "(TrajectorySampler), or slices (SliceSampler) and reshape them to [B, T]"
-    )
 
 
 def full_precision(x: Tensor) -> Tensor:
@@ -229,7 +186,7 @@ class SegmentLoss(LossContract):
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
         required = [key for key in self.in_keys if key not in behavior]
-        valid = valid_steps(tensordict, self._loss_mask_keys())
+        valid = self._valid_steps(tensordict)
         if self._transition_keys is None:
             self._transition_keys = self._find_transition_keys()
         read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
@@ -250,7 +207,6 @@ class SegmentLoss(LossContract):
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
-        check_consecutive(tensordict, cut, read.valid)
         segments = Segments(**vars(read), behavior=behavior, cut=cut)
         if not self.recurrent and not self.burn_in:
             return segments

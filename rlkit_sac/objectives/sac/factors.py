@@ -264,7 +264,7 @@ class ContinuousFactor(Factor):
             mask: ``[K, D]``.
 
         Raises:
-            BatchError: for a mask of another shape.
+            ConfigError: for a mask of another shape.
         """
         assert sample.action is not None
         check_mask(mask, log_probs.shape[-1], sample.action.shape[-1])

@@ -274,13 +274,18 @@ class SACNetworks(LossContract):
             self.reward_normalizer.gamma = float(value)
 
     def observe(self, batch: TensorDictBase) -> None:
-        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""
-        keys, following = self.tensor_keys, batch.get("next")
+        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
+
+        Steps that ``("collector", "mask")`` excludes are left out.
+        """
+        keys, outcome = self.tensor_keys, batch.get("next")
+        valid = self._valid_steps(batch)
+        states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None:
-                normalizer.observe(batch.get(normalizer.key))
+                normalizer.observe(states.get(normalizer.key))
         if self.reward_normalizer is not None:
-            self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
+            self.reward_normalizer.observe(outcome.get(keys.reward), outcome.get(keys.done), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

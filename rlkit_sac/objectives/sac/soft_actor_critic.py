@@ -25,7 +25,8 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.running_log_prob import RunningLogProb
-from rlkit_sac.objectives.batch import check_reward, cut_steps, valid_steps
+from rlkit_sac.objectives.batch import check_reward
+from rlkit_sac.objectives.consecutive import cut_steps
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics
@@ -341,7 +342,7 @@ class SoftActorCriticLoss(SACNetworks):
         transitions = self._transition_keys.read(
             tensordict,
             self.in_keys,
-            valid_steps(tensordict, self._loss_mask_keys()),
+            self._valid_steps(tensordict),
             sequential=self.return_estimator.sequential or memory,
         )
         reward = transitions.batch.get(("next", self.tensor_keys.reward))
