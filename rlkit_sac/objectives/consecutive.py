@@ -40,6 +40,7 @@ def check_consecutive(
     Raises:
         BatchError: naming the first such row and step.
 
+    >>> from tensordict import TensorDict
     >>> following = TensorDict(position=torch.tensor([[6, 7, 9]]), batch_size=[1, 3])
     >>> batch = TensorDict(position=torch.tensor([[5, 6, 8]]), next=following, batch_size=[1, 3])
     >>> check_consecutive("TD(lambda)", batch, ["position"], torch.zeros(1, 3, 1), None)
