@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from math import inf
+from numbers import Integral, Real
 from traceback import format_exception
+from typing import Any
 
 _MOST = 1_000
 
@@ -138,3 +141,44 @@ def check_installed(*packages: str, extra: str) -> None:
         # A mere folder of that name, such as W&B leaves behind, would pass for a package.
         if spec is None or spec.origin is None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
+
+
+def check_number(name: str, *values: Any, above: float = -inf, below: float = inf) -> None:
+    """Refuse an argument that is no finite number within its bounds.
+
+    Args:
+        name: of the argument.
+        *values: what was given: one number, or several.
+        above: their bound from below, exclusive.
+        below: their bound from above, exclusive.
+
+    Raises:
+        ConfigError: one is something else, such as NaN or a bool.
+
+    >>> check_number("confidence", 95, above=0, below=1)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
+    """
+    for value in values:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, Real)
+            or not above < float(value) < below
+        ):
+            wanted = "finite number" if below == inf else f"number between {above} and {below}"
+            raise ConfigError(f"{name} is {value!r}; give a {wanted}")
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Refuse an argument that is no integer, or too small.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        least: the smallest that is right.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")

@@ -64,6 +64,7 @@ def test_a_function_makes_the_environments(tmp_path: Path) -> None:
     run = rlkit_sac.train("sac", env=pendulum, name="my_task", **QUICK)
     assert "my_task" not in gym.registry
     assert run.path.parent == Path("runs/sac/my_task")
+    assert set(run.evaluations["configuration"]) == {"default"}
     same = rlkit_sac.train("sac", env="Pendulum-v1", **QUICK)
     columns = ["frames", "return_mean", "length_mean"]
     assert run.evaluations[columns].equals(same.evaluations[columns])
@@ -144,6 +145,7 @@ def test_a_function_is_asked_with_the_arguments_of_the_task() -> None:
     Path("limit.yaml").write_text("env: {kwargs: {limit: 14}}")
     of_tests = {"evaluation.kwargs": {"limit": 15}}
     run = rlkit_sac.train("sac", env=make, name="own", config="limit.yaml", **QUICK, **of_tests)
+    assert set(run.metrics["configuration"]) == {"limit"}
     assert set(run.episodes["length"]) == {14}
     assert run.evaluations["length_mean"].tolist() == [15, 15]
 

@@ -40,3 +40,5 @@ from rlkit_sac.config.update import DiscreteUpdateConfig as DiscreteUpdateConfig
 from rlkit_sac.config.update import StepConfig as StepConfig
 from rlkit_sac.config.update import UpdateConfig as UpdateConfig
 from rlkit_sac.config.update import ValueUpdateConfig as ValueUpdateConfig
+
+__all__ = [name for name, value in globals().items() if callable(value)]

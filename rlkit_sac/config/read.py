@@ -261,6 +261,7 @@ def set_options(
     for setting in direct:
         if setting.key == "config":
             add(setting, lambda name: _read_files(name, recipe))
+            vars(recipe).update(configuration=Path(str(setting.value)).stem)
     settings += [setting for setting in direct if setting.key != "config"]
     where: dict[str, str] = {}
     for setting in settings:

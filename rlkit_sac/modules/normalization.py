@@ -208,21 +208,23 @@ class RewardNormalizer(nn.Module):
         self.register_buffer("largest", torch.zeros(reward_dim, dtype=dtype))
 
     @torch.no_grad()
-    def observe(self, reward: Tensor, done: Tensor) -> None:
+    def observe(self, reward: Tensor, done: Tensor, valid: Tensor | None = None) -> None:
         """Update the statistics with the rewards of new frames.
 
         Args:
             reward: ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
             done: whether the episode ended with the frame, ``[T, 1]`` or ``[N, T, 1]``.
+            valid: bool, the frames that are, ``[T]`` or ``[N, T]``. Default: all.
         """
         if reward.ndim == 2:
             reward, done = reward.unsqueeze(0), done.unsqueeze(0)
-        returns, largest = self.returns, self.largest
-        for now, ended in zip(reward.to(returns).unbind(1), done.unbind(1), strict=True):
-            torch.add(now, returns, alpha=self.gamma, out=returns)
+        for t, now in enumerate(reward.to(self.largest).unbind(1)):
+            rows = slice(None) if valid is None else valid.reshape(reward.shape[:2])[:, t]
+            returns = torch.add(now[rows], self.returns[rows], alpha=self.gamma)
             self.statistics.update(returns)
-            torch.maximum(largest, returns.abs().amax(0), out=largest)
-            returns.masked_fill_(ended, 0.0)
+            if len(returns):
+                torch.maximum(self.largest, returns.abs().amax(0), out=self.largest)
+            self.returns[rows] = returns.masked_fill(done[rows, t], 0.0)
         if self.statistics.group is not None:
             distributed.all_reduce(
                 self.largest, distributed.ReduceOp.MAX, group=self.statistics.group

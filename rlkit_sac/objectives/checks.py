@@ -1,4 +1,4 @@
-"""What losses refuse of batches, networks and specs, and which steps are valid."""
+"""What losses refuse of batches, networks and specs, and what they make of invalid steps."""
 
 from __future__ import annotations
 
@@ -331,37 +331,6 @@ def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     return leaf if leaf is not None or isinstance(key, str) else action_leaf(spec, key[-1])
 
 
-def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey]) -> Tensor | None:
-    """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
-
-    Masks may have the batch's shape or a trailing dimension of one.
-
-    >>> from tensordict import TensorDict
-    >>> batch = TensorDict(batch_size=[2])
-    >>> batch["collector", "mask"] = torch.tensor([[True], [False]])
-    >>> valid_steps(batch, [("collector", "mask")])
-    tensor([ True, False])
-    """
-    present = [found for key in mask_keys if (found := of_each_step(batch, key)) is not None]
-    return torch.stack([each.bool() for each in present]).all(0) if present else None
-
-
-def of_each_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
-    """An entry with one number for each step, ``[*batch]``; ``None`` without the entry.
-
-    Raises:
-        BatchError: for an entry of any other shape than the batch's or a trailing dimension of one.
-    """
-    found, shape = batch.get(key, None), batch.batch_size
-    if found is None:
-        return None
-    if found.shape not in (shape, (*shape, 1)):
-        raise BatchError(
-            f"{key} has the shape {list(found.shape)}, wanted {list(shape)} or {[*shape, 1]}"
-        )
-    return found.reshape(shape)
-
-
 def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
     """The batch with zeros in its invalid steps.
 
@@ -382,5 +351,5 @@ def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
     """Steps of ``[*, T, 1]`` sequences after which the trajectory does not continue in the row."""
     if valid is None:
         return done
-    last = torch.zeros_like(done[..., -1:, :])
-    return done | torch.cat([~valid.unsqueeze(-1)[..., 1:, :], last], -2)
+    last, invalid = torch.zeros_like(done[..., -1:, :]), ~valid.unsqueeze(-1)
+    return done | invalid | torch.cat([invalid[..., 1:, :], last], -2)

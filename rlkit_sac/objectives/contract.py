@@ -23,15 +23,11 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.checks import (
-    check_widths,
-    of_each_step,
-    refuse_batch_norm,
-    valid_steps,
-)
+from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm
 from rlkit_sac.objectives.members import Members
 from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
 from rlkit_sac.objectives.transitions import TransitionKeys, detached
+from rlkit_sac.valid_steps import of_each_step, valid_steps
 
 Result = TypeVar("Result")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,7 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.checks import (
-    check_entries,
-    check_flag,
-    fill_invalid,
-)
+from rlkit_sac.objectives.checks import can_read, check_entries, check_flag, cut_steps, fill_invalid
 
 #: At the next state they tell of the step of the batch.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
@@ -68,6 +65,7 @@ class TransitionKeys:
         recurrent: bool,
     ) -> None:
         self._actions, self._tensor_keys, self._outcomes = actions, tensor_keys, outcomes
+        self._unchecked = 100  # batches, which are read to compare their steps
         of_networks = unraveled(*networks)
         self.states = [key for key in unraveled(*of_networks, *priors) if key not in actions]
         stored = [] if recurrent else of_networks
@@ -103,12 +101,6 @@ class TransitionKeys:
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
         required = [key for key in in_keys if sequential or key != done]
         check_entries(tensordict, required, {**self._ends(), **self._actions})
-        if sequential and tensordict.ndim == 1 and tensordict.get("index", None) is not None:
-            raise BatchError(
-                f"{sequential} needs sequences [*, T], but the batch is a flat sample "
-                f"[{len(tensordict)}] from replay, whose transitions need not follow each "
-                "other: draw slices or segments, and reshape those of TorchRL's samplers to [B, T]"
-            )
         if tensordict.get(steps := self._tensor_keys.steps_to_next_obs, None) is not None:
             required.append(steps)
             previous = [each for each in self.states if each not in self.next_states]
@@ -121,6 +113,16 @@ class TransitionKeys:
         for key, role in self._ends().items():
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
+        flag = tensordict.get(done, None)
+        if flag is not None and can_read(flag) and self._unchecked:
+            self._unchecked -= 1
+            if sequential:
+                check_consecutive(sequential, tensordict, self.next_states, flag, valid)
+            elif steps in required:
+                count = tensordict.get(steps).reshape(flag.shape)
+                if bool(((count > 1) & (count < count.max()) & ~flag.bool()).any()):
+                    text = "end early but are not done: give MultiStepTransform done_keys=[]"
+                    warnings.warn(f"transitions of several steps {text}", stacklevel=2)
         batch = fill_invalid(tensordict.select(*required), valid)
         following = batch.get("next").select(*self.next_states)
         for key in self.states:
@@ -188,3 +190,50 @@ def one_step_later(
             "call them alike"
         )
     return parts[key[-1]]
+
+
+def check_consecutive(
+    what: str, batch: TensorDictBase, keys: Iterable[NestedKey], done: Tensor, valid: Tensor | None
+) -> None:
+    """Refuse rows in which a step is not the one that follows the step before it.
+
+    It is where the next state of the one is the state of the other. As transforms of a buffer may
+    stack or shift observations at sampling, some of their numbers suffice where ``index``, the
+    place in the storage, moves alike in a third of the steps. Rows ``[*, T]`` without ``index`` of
+    which no step follows, such as random numbers, are warned of.
+
+    Args:
+        what: needs such rows.
+        batch: ``[*, T]``.
+        keys: entries of the states.
+        done: ``[*, T, 1]``, where a step need not be followed by its successor.
+        valid: bool ``[*, T]``, or ``None`` where every step is valid.
+
+    Raises:
+        BatchError: naming the first such row and step.
+
+    >>> following = TensorDict(position=torch.tensor([[6, 7, 9]]), batch_size=[1, 3])
+    >>> batch = TensorDict(position=torch.tensor([[5, 6, 8]]), next=following, batch_size=[1, 3])
+    >>> check_consecutive("TD(lambda)", batch, ["position"], torch.zeros(1, 3, 1), None)
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
+    """
+    follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
+    if not bool(follows.any()):
+        return
+    moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
+    moves_alike = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
+    pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
+    changed = [(a != b) & ~a.isnan() for a, b in pairs if a.shape == b.shape]
+    differs = torch.cat([each.reshape(*follows.shape, -1) for each in changed], -1)[follows]
+    broken = differs.any(-1)
+    if not bool(broken.any()) or (moves_alike and not bool(differs.all())):
+        return
+    *row, step = follows.nonzero()[broken][0].tolist()
+    text = (
+        f"{what} needs rows [*, T] of consecutive steps, but step {step + 1} of row {row} does "
+        f"not follow step {step}: draw slices or segments, and reshape them to [B, T]"
+    )
+    if index is not None or batch.ndim == 1 or not bool(broken.all()):
+        raise BatchError(text)
+    warnings.warn(text, stacklevel=2)

@@ -25,7 +25,7 @@ from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector, make_replay_buffer
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.n_steps import TRAJECTORY, several_steps
+from rlkit_sac.data.replay.n_steps import several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.data.workers.collector import make_worker_collector
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
@@ -48,6 +48,7 @@ from rlkit_sac.runs.resume import (
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
+from rlkit_sac.valid_steps import TRAJECTORY
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000

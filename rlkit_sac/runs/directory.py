@@ -104,6 +104,7 @@ class RunDirectory:
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         write_config(path, config)
         facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
+        facts["configuration"] = getattr(config, "configuration", "default")
         info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
         _write_info(path / "run.json", info)
         return cls(path)

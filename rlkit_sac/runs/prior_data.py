@@ -15,6 +15,7 @@ from rlkit_sac.errors import ConfigError, RunError, summary
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.resume import check_units
+from rlkit_sac.valid_steps import MASK, drop_invalid
 
 
 def check_prior_data(
@@ -68,7 +69,8 @@ def read_prior_data(
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
             its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
             ``TensorDict.save`` wrote, without the steps whose ``("collector", "mask")`` or
-            ``"mask"`` is false, or the ``storage`` of what ``dumps`` of a TorchRL buffer wrote.
+            ``"mask"`` is false or whose ``("collector", "traj_ids")`` is -1; or the ``storage`` of
+            what ``dumps`` of a TorchRL buffer wrote.
         env: whose actions must have the units of those of the run. Default: any.
         gamma: discount that the rewards of transitions of several steps must have been summed with.
             Default: any.
@@ -93,11 +95,9 @@ def read_prior_data(
             note = folder / "storage_metadata.json"  # of a buffer, perhaps not full
             if note.is_file():
                 data = data[: json.loads(note.read_text())["len"]]
-            for key in (("collector", "mask"), "mask"):  # of trajectories that were padded
-                mask = data.get(key, None)
-                if mask is not None and mask.dtype == torch.bool and mask.shape == data.shape:
-                    data = data[mask]
-            return data
+            # An entry "mask" may also be one of allowed actions.
+            of_steps = data.get("mask", data).numel() == data.numel()
+            return drop_invalid(data, [MASK, "mask"] if of_steps else [MASK])
         except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
     start = Checkpoint.find(folder)

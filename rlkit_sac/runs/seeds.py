@@ -244,7 +244,7 @@ def report_seeds(runs: Sequence[Path], name: str) -> str:
         table = final_performance(data)
         for suffix in (".csv", ".md"):
             write_table(table, folder / f"final_performance{suffix}")
-        text.append(markdown_table(table.drop(columns=["task", "recipe"])))
+        text.append(markdown_table(table.drop(columns=["task", "recipe", "configuration"])))
         places["final performance"] = str(folder / "final_performance.md")
         plot_learning_curves(data, path=folder / "learning_curve.png")
         places["learning curve"] = str(folder / "learning_curve.png")

@@ -146,6 +146,7 @@ def make_segments(kind: str, *batch: int, cuts: float = 0.3, padded: bool = True
         ),
         batch_size=batch,
     )
+    segments["next", "observation"][..., :-1, :] = segments["observation"][..., 1:, :]
     if padded:
         segments["collector", "mask"] = pad(segments)
     return segments

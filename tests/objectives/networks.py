@@ -235,6 +235,8 @@ def make_data(
         ),
         batch_size=batch,
     )
+    if len(batch) > 1:  # of steps that follow each other
+        data["next", "observation"][..., :-1, :] = data["observation"][..., 1:, :]
     if kind in DISCRETE_KINDS:
         index = torch.randint(actions, batch)
         both = {"continuous": data["action"], "discrete": index}

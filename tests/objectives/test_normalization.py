@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from tensordict import TensorDict
@@ -70,3 +72,28 @@ def test_losses_are_those_of_a_batch_normalized_by_hand(kind: str, vmap: bool) -
         actions.append(policy(data.select("observation")).select("action", "loc", strict=False))
     for key, value in actions[0].items(True, True):
         torch.testing.assert_close(value, actions[1][key])
+
+
+@pytest.mark.parametrize("form", [torch.Tensor.bool, torch.Tensor.byte, lambda x: x.unsqueeze(-1)])
+def test_padded_steps_are_not_observed(form: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    data, valid = make_data("continuous", 2, 6), torch.ones(2, 6, dtype=torch.bool)
+    valid[1, 4:] = False
+    data["next", "done"][:] = False
+    observation, reward = ObservationNormalizer(4), RewardNormalizer(0.9, num_envs=2)
+    options = {"observation_normalizer": observation, "reward_normalizer": reward}
+    loss = own_loss("continuous", **options).double()
+    returns = [
+        sum(0.9**k * data["next", "reward"][i, t - k].item() for k in range(t + 1))
+        for i, t in valid.nonzero().tolist()
+    ]
+    seen = data["observation"][valid]
+    for each in (data["observation"], data["next", "reward"]):
+        each[~valid] = torch.nan
+    loss.observe(data.set(("collector", "mask"), form(valid)))
+    torch.testing.assert_close(observation.statistics.mean, seen.mean(0))
+    assert reward.statistics.count == observation.statistics.count == 10
+    wanted = torch.tensor(returns).double()
+    torch.testing.assert_close(reward.statistics.mean[0], wanted.mean())
+    torch.testing.assert_close(reward.largest[0], wanted.abs().max())
+    torch.testing.assert_close(reward.returns[:, 0], wanted[[5, 9]])

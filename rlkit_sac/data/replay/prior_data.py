@@ -12,6 +12,7 @@ from tensordict import TensorDictBase
 from rlkit_sac.data.replay.n_steps import STEPS
 from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.valid_steps import drop_invalid
 
 
 class PriorShare(PackedStorage):
@@ -43,7 +44,7 @@ class PriorShare(PackedStorage):
 
 
 def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
-    """Transitions with the entries that replay stores.
+    """Transitions with the entries that replay stores, without steps that are not valid.
 
     Args:
         data: ``[*]``.
@@ -63,7 +64,7 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
     """
     if not data.batch_size.numel():
         raise ConfigError(f"the prior data have no transition, but the shape {list(data.shape)}")
-    rows = data.reshape(-1)
+    rows = drop_invalid(data).reshape(-1)
     steps = rows.get(STEPS, torch.ones(len(rows), dtype=torch.int64))
     if example.get(STEPS, None) is not None:
         rows = rows.copy().set(STEPS, steps)

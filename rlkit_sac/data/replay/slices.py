@@ -138,7 +138,8 @@ class SliceSampler(BlockSampler):
     """Draws slices of consecutive frames of one environment, for lambda targets and memories.
 
     A slice may extend over the end of an episode into the next one, as its ``done`` shows. All
-    slices that are stored completely are equally likely. No slice extends over a :meth:`cut`.
+    slices that are stored completely are equally likely. No slice extends over a :meth:`cut`, which
+    is needed before the frames of another collector.
 
     Args:
         length: frames of a slice.

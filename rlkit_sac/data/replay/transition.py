@@ -10,7 +10,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
-from rlkit_sac.data.replay.n_steps import TRAJECTORY
+from rlkit_sac.valid_steps import TRAJECTORY
 
 
 def example_transition(

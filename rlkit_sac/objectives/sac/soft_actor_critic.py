@@ -25,7 +25,6 @@ from rlkit_sac.objectives.checks import (
     check_reward,
     cut_steps,
     refuse_batch_norm,
-    valid_steps,
 )
 from rlkit_sac.objectives.contract import LossContract, names_misfits
 from rlkit_sac.objectives.members import Members, critic_list, register_critics
@@ -57,6 +56,7 @@ from rlkit_sac.objectives.sac.return_estimators import (
     Target,
     make_return_estimator,
 )
+from rlkit_sac.valid_steps import valid_steps
 
 
 class SoftActorCriticLoss(LossContract):
@@ -353,13 +353,18 @@ class SoftActorCriticLoss(LossContract):
             self.reward_normalizer.gamma = float(value)
 
     def observe(self, batch: TensorDictBase) -> None:
-        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order."""
-        keys, following = self.tensor_keys, batch.get("next")
+        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
+
+        Steps that ``("collector", "mask")`` excludes are left out.
+        """
+        keys, after = self.tensor_keys, batch.get("next")
+        valid = valid_steps(batch, self._loss_mask_keys())
+        states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None:
-                normalizer.observe(batch.get(normalizer.key))
+                normalizer.observe(states.get(normalizer.key))
         if self.reward_normalizer is not None:
-            self.reward_normalizer.observe(following.get(keys.reward), following.get(keys.done))
+            self.reward_normalizer.observe(after.get(keys.reward), after.get(keys.done), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from tensordict import TensorDict, TensorDictBase
+from torchrl.collectors import Collector
+from torchrl.collectors.utils import split_trajectories
 from torchrl.data import LazyTensorStorage, ReplayBuffer
+from torchrl.envs import GymEnv, InitTracker, SerialEnv, TransformedEnv
 from torchrl.envs.transforms import MultiStepTransform
 
 from rlkit_sac.data import NStepTransform, make_replay_buffer
 from rlkit_sac.data.replay.n_steps import TRAJECTORY
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import BatchError, ConfigError
 from tests.objectives.losses import own_loss
 from tests.objectives.networks import make_data
 
@@ -67,6 +72,12 @@ def lines(rows: TensorDictBase) -> torch.Tensor:
     return found[found[:, 0].argsort()]
 
 
+def sorted_rows(rows: TensorDictBase) -> torch.Tensor:
+    """Observations, rewards and next observations, in the order of the first ones."""
+    entries = (rows["observation"], rows["next", "reward"], rows["next", "observation"])
+    return torch.stack(sorted(torch.cat(entries, -1), key=lambda line: line.tolist()))
+
+
 def batches(frames: TensorDict, steps: int, *, apart: bool) -> list[TensorDict]:
     """Batches of all environments, or of one after another as of asynchronous workers."""
     joint = list(frames.split(steps, 1))
@@ -115,6 +126,49 @@ def test_what_does_not_follow_is_forgotten() -> None:
     assert transform.inv(frames[2:])["observation"].flatten().tolist() == [2]
 
 
+@pytest.mark.parametrize("keeps_is_init", [False, True])
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("n", [2, 3])
+def test_no_row_joins_the_episodes_of_two_collectors(
+    n: int, steps: int, keeps_is_init: bool
+) -> None:
+    """Each numbers its episodes from 0, the second one after a restart from a state."""
+    keys = ["observation", "next", TRAJECTORY, *(["is_init"] if keeps_is_init else [])]
+    parts: list[list[TensorDictBase]] = [[], []]
+    for seed, part in enumerate(parts):
+        env = TransformedEnv(SerialEnv(2, lambda: GymEnv("Pendulum-v1")), InitTracker())
+        env.set_seed(seed)
+        for batch in Collector(env, frames_per_batch=2 * steps, total_frames=16):
+            part.append(batch.select(*keys).exclude(("next", "is_init")).clone())
+    transform, rows = NStepTransform(n, GAMMA), []
+    for number, batch in enumerate(parts[0] + parts[1]):
+        if number == len(parts[0]):
+            state, transform = transform.state_dict(), NStepTransform(n, GAMMA)
+            transform.load_state_dict(state)
+        rows.append(transform.inv(batch))
+    found = torch.cat([each for each in rows if each is not None])
+    alone = [frames for part in parts for frames in torch.cat(part, 1)]
+    wanted = torch.cat([NStepTransform(n, GAMMA).inv(each) for each in alone])
+    assert len(wanted) == 4 * (8 - n + 1)
+    assert torch.equal(sorted_rows(found), sorted_rows(wanted))
+
+
+def test_padded_and_preempted_frames_make_no_rows() -> None:
+    whole = frames_of([(0, 5, "terminated"), (1, 3, "truncated")])
+    wanted = lines(NStepTransform(N, GAMMA).inv(whole))
+    padded = split_trajectories(whole)
+    assert padded.shape == (2, 5)
+    mask = padded["collector", "mask"]
+    for each in (mask, mask.unsqueeze(-1), mask.byte()):
+        batch = padded.clone().set(("collector", "mask"), each)
+        assert torch.equal(lines(NStepTransform(N, GAMMA).inv(batch)), wanted)
+    preempted = torch.cat([whole, whole[:4]])
+    preempted[TRAJECTORY][-4:] = -1
+    assert torch.equal(lines(NStepTransform(N, GAMMA).inv(preempted)), wanted)
+    with pytest.raises(BatchError, match=r"no entry \('collector', 'traj_ids'\): use batch.select"):
+        NStepTransform(N, GAMMA).inv(whole.select("observation", "next"))
+
+
 def test_torchrl_s_transform_bootstraps_from_terminal_states_where_this_does_not() -> None:
     frames = frames_of([(0, 5, "terminated"), (1, 5, None)])
     found = []
@@ -127,6 +181,25 @@ def test_torchrl_s_transform_bootstraps_from_terminal_states_where_this_does_not
     assert other["terminated"].flatten().tolist() == [False, False, False, False, True]
     same = own.exclude("terminated"), other.exclude("terminated")
     torch.testing.assert_close(*same, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_losses_warn_of_ends_that_are_not_done(n: int) -> None:
+    torch.manual_seed(0)
+    frames = make_data("continuous", 40)
+    frames["next", "terminated"] = frames["next", "done"] = (torch.arange(40) % 8 == 7)[:, None]
+    for options, warned in (({}, True), ({"done_keys": []}, False)):
+        replay = ReplayBuffer(storage=LazyTensorStorage(40), batch_size=64)
+        replay.append_transform(MultiStepTransform(n, GAMMA, **options))
+        replay.extend(frames.clone())
+        loss = own_loss("continuous").double()
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            loss(replay.sample().select(*loss.in_keys, "steps_to_next_obs"))
+        assert (
+            any("give MultiStepTransform done_keys=[]" in str(each.message) for each in found)
+            == warned
+        )
 
 
 @pytest.mark.parametrize("kind", ["continuous", "boltzmann", "categorical", "hybrid", "value"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from rlkit_sac.data import make_replay_buffer
 from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.runs import read_prior_data
 from tests.data.replay.test_packed import transitions
 
 
@@ -97,3 +100,24 @@ def test_what_cannot_be_joined_with_prior_data_is_refused(
     given = {"prior_data": transitions(0, 6), "prior_share": 0.5} | options
     with pytest.raises(ConfigError, match=words):
         make_replay_buffer(transitions(0, 1)[0], capacity=10, batch_size=4, **given)
+
+
+@pytest.mark.parametrize("key", [("collector", "mask"), "mask"])
+@pytest.mark.parametrize("form", [torch.Tensor.bool, torch.Tensor.byte, lambda x: x.unsqueeze(-1)])
+def test_padded_and_preempted_steps_are_left_out(form, key, tmp_path: Path) -> None:
+    valid = torch.ones(2, 5, dtype=torch.bool)
+    valid[1, 2:] = False
+    data = transitions(0, 10).reshape(2, 5)
+    numbers = data["action", "discrete"][valid].tolist()
+    padded = data.clone().set(key, form(valid))
+    padded.save(tmp_path / "padded")
+    assert read_prior_data(tmp_path / "padded")["action", "discrete"].tolist() == numbers
+    if key != "mask":
+        replay = make_replay_buffer(data[0, 0], capacity=10, batch_size=4, prior_data=padded)
+        assert replay[:]["action", "discrete"].tolist() == numbers
+    preempted = data.clone().set(("collector", "traj_ids"), form(valid).long() - 1)
+    preempted.save(tmp_path / "preempted")
+    assert read_prior_data(tmp_path / "preempted")["action", "discrete"].tolist() == numbers
+    masks = data.clone().set("mask", torch.ones(2, 5, 3, dtype=torch.bool))  # of three actions
+    masks.save(tmp_path / "masks")
+    assert read_prior_data(tmp_path / "masks").numel() == 10
