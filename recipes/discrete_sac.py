@@ -39,7 +39,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class DiscreteSACConfig(RunConfig):
-    """A run of discrete soft actor-critic; docs/fast.md says what the defaults are for."""
+    """A run of discrete soft actor-critic; the documentation says what its defaults are for."""
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(

@@ -38,7 +38,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class SACConfig(RunConfig):
-    """A run of soft actor-critic; docs/fast.md says what the defaults are for."""
+    """A run of soft actor-critic; the documentation says what its defaults are for."""
 
     replay: ReplayConfig = field(default_factory=lambda: ReplayConfig(batch_size=128))
     network: GaussianNetworkConfig = field(

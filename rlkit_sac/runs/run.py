@@ -372,9 +372,7 @@ def training_run(
     learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
     for name in sorted(learned.intersection(log.latest)):
         if not 1e-4 <= log.latest[name] <= 100:
-            print(
-                f"warning: {name} ended at {log.latest[name]:.3g}: its target may be out of reach"
-            )
+            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")
     if config.evaluation.video:
         record_best(directory.path, loss_module.policy())
 
@@ -417,10 +415,10 @@ def _begin(
     if rank() > 0:
         return
     if start is not None:
-        write_config(directory.path, dataclasses.replace(config, resume=None))
+        checksum = write_config(directory.path, dataclasses.replace(config, resume=None))
         reasons += changes(directory.info, facts, log.updates)
         facts |= {"frames": log.frames, "updates": log.updates}
-        facts |= {"resumed_at": resumed_at, "exact": not reasons}
+        facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
     directory.begin(**facts)
     if start is not None:
         checkpoints.prune()

@@ -63,7 +63,7 @@ class Processes:
     def __init__(self, config: Any, argv: Sequence[str], kind: str) -> None:
         one_run = vars(SeveralOptions()).items()
         words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
-        self._command = [sys.executable, sys.argv[0], *argv, *words]
+        self._command = [sys.executable, sys.argv[0], *argv, "--", *words]
         self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
         self._kind = kind
         self._running: list[subprocess.Popen[bytes]] = []

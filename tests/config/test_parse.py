@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import string
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -158,12 +159,20 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are "
          "written --seed 0,1,2"),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
+        (["--seed", "1", "--seed=2"], "--seed: is given 2 times; give it once"),
+        (["--env.kwargs.a=1", "--env.kwargs.a=1"], "--env.kwargs.a: is given 2 times; give it"),
         (["--config", "no/such.y"], "--config: no/such.y cannot be read: No such file"),
     ],
 )  # fmt: skip
 def test_bad_option(argv: list[str], line: str) -> None:
     (found,) = errors(argv)
     assert found.startswith(line)
+
+
+@pytest.mark.parametrize("letter", string.ascii_letters)
+def test_at_most_three_names_are_proposed(letter: str) -> None:
+    (line,) = errors([f"--{letter}", "1"])
+    assert line.count(" or ") <= 2
 
 
 @pytest.mark.parametrize("section", SECTIONS)
