@@ -71,9 +71,9 @@ PARAMETER_PREFIXES = {
 }
 # Running statistics that critics depend on, and attributes; actors depend on the first alone.
 _STATISTICS = (
-    *("observation_normalizer", "critic_normalizer"),
-    *("reward_normalizer.statistics", "reward_normalizer.largest", "reward_normalizer'"),
-    *("gamma of ''", "reward_scale of ''"),
+    *("observation_normalizer", "critic_normalizer", "reward_normalizer.statistics"),
+    *("reward_normalizer.largest", "bounded of 'reward_normalizer'", "gamma of ''"),
+    *("clip of 'reward_normalizer'", "reward_scale of ''"),
 )
 
 
