@@ -152,8 +152,8 @@ class Session:
 
 def shortened(code: str) -> str:
     """A block of commands without what is left out, with short training."""
-    if re.fullmatch(r"rlkit-sac ([\w-]+|.*(RUN|module:function).*)", code):
-        return code + " --help"
+    if command := re.fullmatch(r"(rlkit-sac [\w-]+)( .*(RUN|module:function).*)?", code):
+        return command[1] + " --help"  # without its arguments
     kept = re.split(r"(?<!\\)\n", code)
     kept = [each for each in kept if not any(re.match(left, each) for left in LEFT_OUT)]
     code = "\n".join(kept).replace(".venv/bin/", "")

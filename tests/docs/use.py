@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -17,7 +18,7 @@ from tests.docs.pages import Block
 
 
 def use_all(made: Sequence[tuple[Block, str, Any]]) -> None:
-    """Use each object once, with the nearest batch of the page.
+    """Use each object once, with the nearest batch of the page that fits it.
 
     Args:
         made: objects, each with its block and its name.
@@ -34,29 +35,31 @@ def use_all(made: Sequence[tuple[Block, str, Any]]) -> None:
             batches.append((block.line, TensorDict(observation=observation)))
 
     for block, name, value in made:
+        near = sorted(batches, key=lambda batch: abs(batch[0] - block.line))
         if isinstance(value, ReplayBuffer):
             value.sample()
         elif isinstance(value, LossModule):
-            train(value, find_batch(batches, set(value.in_keys), block, name))
+            use(partial(train, value), [batch for _, batch in near], f"{block}: {name}")
         elif isinstance(value, TensorDictModuleBase):
-            # A state that is not there is zero.
-            read = {key for key in value.in_keys if ("next", key) not in value.out_keys}
-            batch = find_batch(batches, read, block, name)
             with torch.no_grad():
-                batches.append((block.line, value(batch)))
+                result = use(value, [batch for _, batch in near], f"{block}: {name}")
+            batches.append((block.line, result))
 
 
-def find_batch(
-    batches: Sequence[tuple[int, TensorDictBase]], keys: Set[Any], block: Block, name: str
-) -> TensorDictBase:
-    """A copy of the batch with these entries whose line is nearest."""
-    fit = [each for each in batches if keys <= set(each[1].keys(True))]
-    assert fit, f"{block}: {name} reads {keys}, which nothing on the page has"
-    return min(fit, key=lambda each: abs(each[0] - block.line))[1].clone()
+def use(call: Callable[[TensorDictBase], Any], batches: Sequence[TensorDictBase], what: str) -> Any:
+    """Return what comes of the first batch that fits."""
+    errors = []
+    for batch in batches:
+        try:
+            return call(batch.clone())
+        except Exception as error:  # noqa: PERF203
+            errors.append(f"{type(error).__name__}: {error}")
+    raise AssertionError(f"{what} works with nothing on the page: {errors}")
 
 
 def train(loss_module: LossModule, batch: TensorDictBase) -> None:
     """Make one update, and act."""
+    assert not any(value.requires_grad for value in batch.values(True, True))  # they are data
     trained = [each for each in loss_module.parameters() if each.requires_grad]
     before = [each.detach().clone() for each in trained]
     losses = loss_module(batch.clone())
