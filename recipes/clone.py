@@ -24,7 +24,7 @@ from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac import runs
-from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt
+from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt, Seed
 from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
@@ -62,6 +62,8 @@ class CloneConfig:
     """Transitions of each."""
     lr: PositiveFloat = 1e-3
     """Learning rate."""
+    seed: Seed = 0
+    """Seed of networks and batches."""
     device: str = "auto"
     """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
     num_threads: PositiveInt = 1
@@ -73,7 +75,7 @@ def main(config: CloneConfig) -> Path:
     if os.path.exists(config.output):
         raise ConfigError(f"output: {config.output} exists already; name another folder")
     runs.limit_episodes(config.env)  # else its evaluation might never end
-    torch.manual_seed(0)
+    torch.manual_seed(config.seed)
     torch.set_num_threads(config.num_threads)
     device = runs.resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:

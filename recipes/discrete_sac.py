@@ -22,11 +22,11 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
-    DiscreteLossConfig,
     DiscreteUpdateConfig,
     EnvConfig,
     NetworkConfig,
     NormalizationConfig,
+    PlainDiscreteLossConfig,
     ReplayConfig,
     RunConfig,
 )
@@ -39,7 +39,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class DiscreteSACConfig(RunConfig):
-    """A run of discrete soft actor-critic; docs/fast.md says what the defaults are for."""
+    """A run of discrete soft actor-critic; the documentation says what its defaults are for."""
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(
@@ -51,8 +51,8 @@ class DiscreteSACConfig(RunConfig):
     normalization: NormalizationConfig = field(
         default_factory=lambda: NormalizationConfig(rewards="bounded", clip=None)
     )
-    loss: DiscreteLossConfig = field(
-        default_factory=lambda: DiscreteLossConfig(alpha_init=0.01, min_prob=0.05)
+    loss: PlainDiscreteLossConfig = field(
+        default_factory=lambda: PlainDiscreteLossConfig(alpha_init=0.01, min_prob=0.05)
     )
     # With the usual tau of 0.005 values take too long to reach those of CartPole's long episodes.
     update: DiscreteUpdateConfig = field(

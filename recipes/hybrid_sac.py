@@ -47,7 +47,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class HybridSACConfig(RunConfig):
-    """A run of hybrid soft actor-critic; docs/fast.md says what the defaults are for."""
+    """A run of hybrid soft actor-critic; the documentation says what its defaults are for."""
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Platform-v0"))
     replay: ReplayConfig = field(

@@ -22,7 +22,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
-from rlkit_sac.config import GaussianNetworkConfig, KLPriorLossConfig, PriorConfig, RunConfig
+from rlkit_sac.config import ContinuousLossConfig, GaussianNetworkConfig, PriorConfig, RunConfig
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
@@ -36,7 +36,7 @@ class KLPriorSACConfig(RunConfig):
 
     prior: PriorConfig = field(default_factory=PriorConfig)
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
-    loss: KLPriorLossConfig = field(default_factory=KLPriorLossConfig)
+    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

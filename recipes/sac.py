@@ -22,9 +22,9 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
-    ContinuousLossConfig,
     GaussianNetworkConfig,
     NormalizationConfig,
+    PlainContinuousLossConfig,
     ReplayConfig,
     RunConfig,
     UpdateConfig,
@@ -38,7 +38,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class SACConfig(RunConfig):
-    """A run of soft actor-critic; docs/fast.md says what the defaults are for."""
+    """A run of soft actor-critic; the documentation says what its defaults are for."""
 
     replay: ReplayConfig = field(default_factory=lambda: ReplayConfig(batch_size=128))
     network: GaussianNetworkConfig = field(
@@ -47,8 +47,10 @@ class SACConfig(RunConfig):
     normalization: NormalizationConfig = field(
         default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
     )
-    loss: ContinuousLossConfig = field(
-        default_factory=lambda: ContinuousLossConfig(alpha_init=0.01, target_entropy="half_neg_dim")
+    loss: PlainContinuousLossConfig = field(
+        default_factory=lambda: PlainContinuousLossConfig(
+            alpha_init=0.01, target_entropy="half_neg_dim"
+        )
     )
     update: UpdateConfig = field(
         default_factory=lambda: UpdateConfig(

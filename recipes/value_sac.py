@@ -21,7 +21,7 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
-    ContinuousLossConfig,
+    PlainContinuousLossConfig,
     RunConfig,
     ValueNetworkConfig,
     ValueUpdateConfig,
@@ -30,7 +30,7 @@ from rlkit_sac.config import (
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
-from rlkit_sac.objectives import ContinuousSACLoss
+from rlkit_sac.objectives import ValueSACLoss
 from rlkit_sac.updates import Update, UpdateSchedule
 
 
@@ -39,7 +39,7 @@ class ValueSACConfig(RunConfig):
     """A run of soft actor-critic with a value network; the defaults learn Pendulum-v1."""
 
     network: ValueNetworkConfig = field(default_factory=ValueNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
     update: ValueUpdateConfig = field(default_factory=ValueUpdateConfig)
     warm_start: WarmStartConfig = field(
         default_factory=lambda: WarmStartConfig(modules=["actor", "qvalue", "value", "alpha"])
@@ -91,7 +91,7 @@ def train(config: ValueSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         num_cells=config.network.num_cells,
         activation=config.network.activation,
     ).to(device)
-    loss_module = ContinuousSACLoss(
+    loss_module = ValueSACLoss(
         actor,
         critics,
         value,

@@ -1,9 +1,14 @@
 """The package's exceptions: one family, so that callers can catch all of it at once."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import takewhile
+from math import inf
+from numbers import Integral, Real
 from traceback import format_exception
+from typing import Any
 
 _MOST = 1_000
 
@@ -35,7 +40,13 @@ def summary(error: BaseException) -> str:
 
 
 class RlkitSacError(Exception):
-    """Base class of every error this package raises on purpose."""
+    """Base class of every error this package raises on purpose.
+
+    Each argument is a line of the message, whatever characters it quotes.
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(one_line(str(line)) for line in self.args)
 
 
 class ConfigError(RlkitSacError, ValueError):
@@ -93,7 +104,21 @@ def environment_traceback(error: BaseException) -> str:
 def refuse(problems: Sequence[str]) -> None:
     """Raise one `ConfigError` with a line for each problem, if there are any."""
     if problems:
-        raise ConfigError("\n".join(problems))
+        raise ConfigError(*problems)
+
+
+def repeated_options(argv: Sequence[str]) -> list[str]:
+    """A line for each option that a command line has more than once, but for ``--config``.
+
+    Args:
+        argv: the arguments after the program's name; those after ``--`` may override others.
+
+    >>> repeated_options(["--seed", "1", "--seed=2", "--jobs", "2", "--", "--jobs", "1"])
+    ['--seed: is given 2 times; give it once']
+    """
+    own = (word.partition("=")[0] for word in takewhile("--".__ne__, argv))
+    counts = Counter(name for name in own if name.startswith("--") and name != "--config")
+    return [f"{name}: is given {n} times; give it once" for name, n in counts.items() if n > 1]
 
 
 @contextmanager
@@ -115,8 +140,8 @@ def named(option: str) -> Iterator[None]:
         yield
     except (RlkitSacError, OSError) as error:
         text = str(error) if isinstance(error, RlkitSacError) else summary(error)
-        lines = "\n".join(f"{option}: {one_line(line)}" for line in text.split("\n"))
-        raise ConfigError(lines) from error.__cause__ or error
+        lines = (f"{option}: {line}" for line in text.split("\n"))
+        raise ConfigError(*lines) from error.__cause__ or error
 
 
 def check_installed(*packages: str, extra: str) -> None:
@@ -138,3 +163,44 @@ def check_installed(*packages: str, extra: str) -> None:
         # A mere folder of that name, such as W&B leaves behind, would pass for a package.
         if spec is None or spec.origin is None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
+
+
+def check_number(name: str, *values: Any, above: float = -inf, below: float = inf) -> None:
+    """Refuse an argument that is no finite number within its bounds.
+
+    Args:
+        name: of the argument.
+        *values: what was given: one number, or several.
+        above: their bound from below, exclusive.
+        below: their bound from above, exclusive.
+
+    Raises:
+        ConfigError: one is something else, such as NaN or a bool.
+
+    >>> check_number("confidence", 95, above=0, below=1)
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
+    """
+    for value in values:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, Real)
+            or not above < float(value) < below
+        ):
+            wanted = "finite number" if below == inf else f"number between {above} and {below}"
+            raise ConfigError(f"{name} is {value!r}; give a {wanted}")
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Refuse an argument that is no integer, or too small.
+
+    Args:
+        name: of the argument.
+        value: what was given.
+        least: the smallest that is right.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")

@@ -20,7 +20,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
 from rlkit_sac.cli.resume import recipe_script
-from rlkit_sac.config.options import described
+from rlkit_sac.config.options import described, flat_config
 from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.torchrl_env import base_env
@@ -111,18 +111,18 @@ class Run:
         recipe = self.recipe or recipe_script(RunDirectory(self.path).info, str(self.path))
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
-        self._kwargs |= _task_kwargs(options)
         try:
-            with (
-                opened_recipe(find_recipe(str(recipe))) as (main, config_class),
-                _made_by(self.env, name),
-            ):
+            with opened_recipe(find_recipe(str(recipe))) as (main, config_class):
                 config = config_class()
                 vars(config).update(callback=callback, env_function=self.env is not None)
                 read = partial(stored_options, config)
                 where, problems = set_options([config], options, stored_options=read)
                 refuse(problems)
-                self.path = call_recipe(main, config, where)
+                self._kwargs |= flat_config(config).get("env.kwargs", {})
+                if self.env is not None and name is None:
+                    config.env.id = name = _name_of(_made(self.env, self._kwargs))
+                with _made_by(self.env, name):
+                    self.path = call_recipe(main, config, where)
         except BaseException as error:
             note_results(error, self._command)
             raise
@@ -182,27 +182,17 @@ def train(
     [120]
     """
     function = env if callable(env) else None
-    if (not isinstance(env, str | None) and function is None) or (name and function is None):
+    wrong = function is None and (name or not isinstance(env, str | None))
+    if wrong or not isinstance(name, str | None):
         text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
     options |= {} if config is None else {"config": config}
-    if function is not None:
-        if name is None and (env := importable_name(function)):
-            function = None
-        else:
-            name = env_name(name) if name else _name_of(_made(function, _task_kwargs(options)))
+    if function is not None and not name and (env := importable_name(function)):
+        function = None
+    name = env_name(name) if name else None
     given = {"env.id": name or env, "seed": seed}
     options |= {key: value for key, value in given.items() if value is not None}
-    return Run(Path(), recipe, function)._start(options, callback, name)
-
-
-def _task_kwargs(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the task among options by dotted key, and in a configuration of Python."""
-    config = options.get("config")
-    nested = config if isinstance(config, Mapping) else {}
-    each = {key[11:]: value for key, value in options.items() if key.startswith("env.kwargs.")}
-    first = nested.get("env", {}).get("kwargs", {}) | nested.get("env.kwargs", {})
-    return {**first, **options.get("env.kwargs", {}), **each}
+    return Run(Path(), str(recipe), function)._start(options, callback, name)
 
 
 def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:

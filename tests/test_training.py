@@ -21,13 +21,14 @@ import rlkit_sac
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import load_policy
+from tests.recipes.loading import config_class, load_recipe
 from tests.reliability.runs import SHORT, assert_same_run
 from tests.reliability.runs import train as train_by_command
 
 # As SHORT, in Python.
 QUICK = {
     name.removeprefix("--"): yaml.safe_load(value)
-    for name, value in zip(SHORT[::2], SHORT[1::2], strict=True)
+    for name, value in zip(SHORT[:-1:2], SHORT[1::2], strict=True)
 } | {"collector.total_frames": 150}
 
 
@@ -64,6 +65,7 @@ def test_a_function_makes_the_environments(tmp_path: Path) -> None:
     run = rlkit_sac.train("sac", env=pendulum, name="my_task", **QUICK)
     assert "my_task" not in gym.registry
     assert run.path.parent == Path("runs/sac/my_task")
+    assert set(run.evaluations["configuration"]) == {"default"}
     same = rlkit_sac.train("sac", env="Pendulum-v1", **QUICK)
     columns = ["frames", "return_mean", "length_mean"]
     assert run.evaluations[columns].equals(same.evaluations[columns])
@@ -144,8 +146,25 @@ def test_a_function_is_asked_with_the_arguments_of_the_task() -> None:
     Path("limit.yaml").write_text("env: {kwargs: {limit: 14}}")
     of_tests = {"evaluation.kwargs": {"limit": 15}}
     run = rlkit_sac.train("sac", env=make, name="own", config="limit.yaml", **QUICK, **of_tests)
+    assert set(run.metrics["configuration"]) == {"limit"}
     assert set(run.episodes["length"]) == {14}
     assert run.evaluations["length_mean"].tolist() == [15, 15]
+
+
+@pytest.mark.parametrize("wrong", [3, "x", [1], [("a", 1)], len])
+@pytest.mark.parametrize("env", [None, lambda: gym.make("Pendulum-v1")])
+def test_sections_and_mappings_of_another_kind_are_one_error(wrong, env) -> None:
+    for key, given in {
+        "env": {"config": {"env": wrong}},
+        "loss": {"loss": wrong},
+        r"env\.kwargs": {"env.kwargs": wrong},
+        r"config: env\.kwargs": {"config": {"env": {"kwargs": wrong}}},
+        "config": {"config": {"config": wrong}},
+    }.items():
+        with pytest.raises(ConfigError, match=f"^[^\n]*{key}[^\n]*$"):
+            rlkit_sac.train("sac", env=env, **given)
+    with pytest.raises(ConfigError, match=r"^env: must be a section of options, got"):
+        load_recipe("sac").main(config_class("sac")(env=wrong))
 
 
 def test_options_may_be_nested_as_in_a_file() -> None:

@@ -1,4 +1,4 @@
-"""The figures and tables of docs/benchmarks.md, from evaluations kept in docs/data.
+"""The figures and tables of docs/benchmarks.md and docs/fast.md, from evaluations in docs/data.
 
     python recipes/benchmarks/learning.py
     python recipes/benchmarks/learning.py --collect runs        # take over these runs first
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,9 @@ import pandas as pd
 from timing import processor
 
 from rlkit_sac.analysis import (
+    area_under_curve,
     final_performance,
+    frames_to,
     learning_curves,
     load_runs,
     markdown_table,
@@ -49,10 +52,10 @@ FIGURES = {
         "sac/ant",
     ],
     "small_tasks": [
-        *("sac/defaults", "sac/published", "value_sac/defaults", "kl_prior_sac/defaults"),
-        *("sac/inverted_pendulum", "sac/fast", "discrete_sac/defaults", "discrete_sac/cartpole"),
+        *("sac/default", "sac/published", "value_sac/default", "kl_prior_sac/default"),
+        *("sac/inverted_pendulum", "sac/fast", "discrete_sac/default", "discrete_sac/cartpole"),
         *("discrete_sac/fast", "discrete_sac/published", "discrete_sac/taxi"),
-        *("hybrid_sac/defaults", "hybrid_sac/platform", "hybrid_sac/platform_fast"),
+        *("hybrid_sac/default", "hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
     "acer": [f"acer/{task}" for task in ("cartpole", "pendulum", "acrobot", "lunar_lander")],
@@ -78,8 +81,10 @@ def main() -> None:
     for name, shown in FIGURES.items():
         draw(name, shown)
     draw_seconds()
-    page = DOCS / "benchmarks.md"
-    page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    tables = {"results": results(), "published": beside_published()}
+    for name, of_page in (("benchmarks", tables), ("fast", {"seconds": seconds()})):
+        page = DOCS / f"{name}.md"
+        page.write_text(filled(page.read_text(encoding="utf-8"), of_page), encoding="utf-8")
 
 
 def read(name: str) -> pd.DataFrame:
@@ -95,7 +100,6 @@ def collect(folders: list[str]) -> None:
     """
     rows = load_runs(folders).query("status == 'finished'")
     runs = pd.DataFrame([describe(Path(run)) for run in rows["run"].unique()])
-    rows = rows.merge(runs[["run", "configuration"]])
     if repeated := sorted(runs.loc[runs.duplicated(RUN, keep=False), "run"]):
         raise SystemExit(f"several runs of the same seed: {', '.join(repeated)}; give one of them")
     for name, new in (("evaluations", rows), ("runs", runs)):
@@ -107,17 +111,13 @@ def collect(folders: list[str]) -> None:
 
 
 def describe(run: Path) -> dict[str, object]:
-    """What a run was made with, and the name of its configuration file.
+    """What a run was made with.
 
     Args:
         run: its directory.
     """
     told = read_description(run / "run.json")
-    first = (told.get("sessions") or [told])[0]  # the command that resumed it names no file
-    files = re.findall(r"--config[ =](\S+)", first["command"])
-    configuration = Path(files[-1]).stem if files else "defaults"
-    made_with = {**told, **told["versions"], "processor": processor()}
-    return {"run": str(run), "configuration": configuration, **made_with}
+    return {"run": str(run), **told, **told["versions"], "processor": processor()}
 
 
 def groups() -> pd.DataFrame:
@@ -144,9 +144,9 @@ def draw(name: str, shown: list[str]) -> None:
     )
     if name in ("mujoco", "small_tasks"):
         data = data[data["task"].str.contains(MUJOCO) == (name == "mujoco")]
-    new = data["configuration"].str.contains("fast|defaults") & data["recipe"].isin(NEW_DEFAULTS)
+    new = data["configuration"].str.contains("fast|default") & data["recipe"].isin(NEW_DEFAULTS)
     data["recipe"] = data["recipe"].mask(new, data["recipe"] + ", with the defaults")
-    figure = plot_learning_curves(data)
+    figure = plot_learning_curves(data, by="recipe")
     ends = data.groupby("task")["frames"].max()
     systems = list(published["system"].unique())
     marks = {}
@@ -192,19 +192,40 @@ def draw_seconds() -> None:
     figure.savefig(DOCS / "images" / "benchmarks" / "seconds.png", dpi=150)
 
 
-def filled(page: str) -> str:
+def seconds() -> pd.DataFrame:
+    """A row for each system of the figure: how soon it gets there, in seconds and in frames."""
+    data = read("seconds").assign(task="HalfCheetah-v5")
+    data["run"] = data["variant"] + data["seed"].astype(str)
+    timed = data.assign(frames=data["seconds"])
+    tables = {
+        "seconds to 2,000": frames_to(timed, 2000, by="variant"),
+        "seconds to 4,000": frames_to(timed, 4000, by="variant"),
+        "frames to 4,000": frames_to(data, 4000, by="variant"),
+    }
+    areas = area_under_curve(data, by="variant")
+    tables[f"mean return to frame {areas['end'].iloc[0]:,}"] = areas
+    rows = {
+        name: [interval(*row) for row in table[["value", "low", "high"]].to_numpy()]
+        for name, table in tables.items()
+    }
+    table = areas[["variant", "runs"]].assign(**rows)
+    return table.set_index("variant").loc[data["variant"].unique()].reset_index()
+
+
+def filled(page: str, tables: Mapping[str, pd.DataFrame]) -> str:
     """The page with its tables anew.
 
     Args:
         page: its text, with a pair of comments around each table.
+        tables: by the names in these comments.
     """
-    for name, table in (("results", results()), ("published", beside_published())):
+    for name, table in tables.items():
         opening, closing = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         pattern = re.compile(f"(?<={re.escape(opening)}).*?(?={re.escape(closing)})", re.DOTALL)
         text = f"\n{markdown_table(table)}\n"
         page, count = pattern.subn(lambda _, text=text: text, page)
         if count != 1:
-            raise ValueError(f"docs/benchmarks.md has {count} places for {name}, not 1")
+            raise ValueError(f"the page has {count} places for {name}, not 1")
     return page
 
 
@@ -230,7 +251,9 @@ def interval(value: float, low: float, high: float) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits, or all before the point."""
+    """Four digits, or all before the point; what was not reached is infinite."""
+    if np.isinf(value):
+        return "never"
     return f"{value:.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 

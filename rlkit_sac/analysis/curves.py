@@ -1,4 +1,7 @@
-"""Learning curves: a column over the frames of training, aggregated over runs."""
+"""Learning curves: a column over the frames of training, aggregated over runs.
+
+The area under them, and the frames to a threshold, tell in a number how fast runs learn.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
+from rlkit_sac.analysis.estimates import Estimator, Floats, Median, Statistic
 from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn_early_ends
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_integer, check_number
 
 
 def learning_curves(
     data: pd.DataFrame,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     statistic: Statistic = "mean",
     frames: int | Sequence[float] | None = None,
     confidence: float = 0.95,
@@ -43,8 +46,8 @@ def learning_curves(
         data: a table of :func:`load_runs` with the columns `run`, `task`, `frames`, `column` and
             those of `by`. Rows in which `column` is NaN are left out.
         column: the column to aggregate. Default `"return_mean"`.
-        by: the grouping columns besides the task; columns of the configuration make
-            a curve of each setting. Default `("recipe",)`.
+        by: the grouping columns besides the task; options as columns make a curve of each setting.
+            Default: `recipe`, and `configuration` where the table has it.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         frames: where to interpolate: a number of evenly spaced points, or the frames, of which
             those outside the common range are left out. Default: every frame at which any run of
@@ -58,7 +61,8 @@ def learning_curves(
         single run) and `runs` (how many runs were aggregated), ordered by task, `by` and frames.
 
     Raises:
-        ConfigError: a column is missing, there are no rows, or the runs of a group share no frames.
+        ConfigError: a column is missing, there are no rows, the runs of a group share no frames, or
+            an argument is out of its range.
 
     Example:
         >>> data = pd.DataFrame({
@@ -76,6 +80,123 @@ def learning_curves(
     for key, group in groups:
         warn_early_ends(group, describe(key), "the curve stops there")
     return aggregate_curves(groups, column, frames, estimator)
+
+
+def area_under_curve(
+    data: pd.DataFrame,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] | None = None,
+    statistic: Statistic = "mean",
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Tabulate the mean height of the learning curves of each task and group.
+
+    With the curve :math:`x_i(f)` of run :math:`i`, linear between its evaluations, its area is
+
+    .. math::
+        \frac1{b - a} \int_a^b x_i(f) \, df,
+
+    the mean return over the frames :math:`a` to :math:`b`, which all runs on the task cover: so the
+    groups of a task can be compared. The trapezoidal rule is exact. For the first part of training
+    alone, select `data[data["frames"] <= 50_000]`.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`learning_curves`.
+        column: the column whose curves are measured. Default `"return_mean"`.
+        by: the grouping columns besides the task. Default: `recipe`, and `configuration` where the
+            table has it.
+        statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
+        confidence: level of the interval. Default 0.95.
+
+    Returns:
+        A table with one row for each task and group: `task`, the columns of `by`, `start` and `end`
+        (the frames a and b), `runs`, and in the unit of `column` `value`, `low` and `high` (NaN for
+        a single run).
+
+    Raises:
+        ConfigError: the runs on a task share less than two frames, or one of the reasons of
+            :func:`learning_curves`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": ["a", "a", "a", "b", "b"], "recipe": "sac", "task": "Pendulum-v1",
+        ...     "frames": [0, 100, 200, 0, 200], "return_mean": [0.0, 4.0, 4.0, 0.0, 8.0],
+        ... })
+        >>> area_under_curve(data)[["recipe", "start", "end", "runs", "value", "low", "high"]]
+          recipe  start  end  runs  value  low  high
+        0    sac      0  200     2    3.5  3.0   4.0
+    """
+    estimator = Estimator(statistic, confidence)
+    rows, by = select_runs(data, column, by)
+    table = []
+    for task, of_task in split(rows, ["task"]):
+        warn_early_ends(of_task, describe(task), "the areas of all end there")
+        runs = of_task.groupby("run")["frames"]
+        start, end = runs.min().max(), runs.max().min()
+        if start >= end:
+            raise ConfigError(f"the runs on {describe(task)} share no range of frames")
+        for key, group in split(of_task, by):
+            inside = group["frames"][group["frames"].between(start, end)]
+            frames, values = _on_common_frames(group, column, [start, *inside, end], describe(key))
+            areas = np.average((values[1:] + values[:-1]) / 2, axis=0, weights=np.diff(frames))
+            row = {"start": start, "end": end, "runs": len(areas), **estimator.columns(areas)}
+            table.append({**task, **key, **row})
+    return pd.DataFrame(table)
+
+
+def frames_to(
+    data: pd.DataFrame,
+    threshold: float,
+    *,
+    column: str = "return_mean",
+    by: str | Sequence[str] | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Tabulate after how many frames the runs of each task and group first reach a threshold.
+
+    A run is there at its first evaluation that is at least `threshold`; nothing is interpolated. A
+    run that ends before is censored: it counts as later than all others. So the median of a group
+    is infinite where half of its runs or more do not get there.
+
+    Args:
+        data: a table of :func:`load_runs`, as for :func:`learning_curves`.
+        threshold: the value to reach, in the unit of `column`.
+        column: the column of which more is better. Default `"return_mean"`.
+        by: the grouping columns besides the task. Default: `recipe`, and `configuration` where the
+            table has it.
+        confidence: level of the interval. Default 0.95.
+
+    Returns:
+        A table with one row for each task and group: `task`, the columns of `by`, `threshold`,
+        `runs`, how many `reached` it, and in frames the median `value` over the runs and its
+        percentile bootstrap interval, `low` and `high` (NaN for a single run); `inf` is never.
+
+    Raises:
+        ConfigError: one of the reasons of :func:`learning_curves`.
+
+    Example:
+        >>> data = pd.DataFrame({
+        ...     "run": list("aabbcc"), "recipe": "sac", "task": "CartPole-v1",
+        ...     "frames": [1000, 2000] * 3, "return_mean": [480.0, 500, 100, 490, 90, 300],
+        ... })
+        >>> frames_to(data, 475)[["recipe", "runs", "reached", "value", "low", "high"]]
+          recipe  runs  reached   value     low  high
+        0    sac     3        2  2000.0  1000.0   inf
+    """
+    check_number("threshold", threshold)
+    estimator = Median(confidence=confidence)
+    rows, by = select_runs(data, column, by)
+    table = []
+    for key, group in split(rows, ["task", *by]):
+        reached = group[group[column] >= threshold].groupby("run")["frames"].min()
+        # It does not matter where a run ends that has been there.
+        ends = group["frames"].mask(group["run"].isin(reached.index), group["frames"].max())
+        warn_early_ends(group.assign(frames=ends), describe(key), "they count as never there")
+        frames = reached.astype(float).reindex(group["run"].unique()).fillna(np.inf).to_numpy()
+        row = {"threshold": threshold, "runs": len(frames), "reached": len(reached)}
+        table.append({**key, **row, **estimator.columns(frames)})
+    return pd.DataFrame(table)
 
 
 def aggregate_curves(
@@ -125,10 +246,12 @@ def _points(
 ) -> NDArray[Any]:
     if frames is None:
         points = union
-    elif isinstance(frames, (int, np.integer)):
-        points = np.linspace(first, last, frames)
+    elif np.ndim(frames) == 0:
+        check_integer("frames", frames, 1)
+        points = np.linspace(first, last, int(frames))  # type: ignore[arg-type]
         if union.dtype.kind in "iu":
             points = np.unique(points.round().astype(union.dtype))
     else:
-        points = np.unique(np.asarray(frames))
+        check_number("frames", *np.ravel(frames))
+        points = np.unique(frames)
     return points[(points >= first) & (points <= last)]

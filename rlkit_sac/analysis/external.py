@@ -13,7 +13,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
-from rlkit_sac.analysis.runs import check_frames
+from rlkit_sac.analysis.runs import check_frames, ordered
 from rlkit_sac.errors import ConfigError, RunError, check_installed
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
@@ -45,7 +45,8 @@ def load_external_runs(
 
     - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Several monitors with a name of their
       own, `<name>.monitor.csv`, are each a run, `<name>`; those numbered by environment are one;
-    - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL;
+    - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL. The CSV
+      files that its page downloads, `run-<run>-tag-<tag>.csv`, are a run where `<run>` is one;
     - `scalars/`, written by TorchRL's `CSVLogger`.
 
     What lies in the directory of a run of ours is left out.
@@ -93,8 +94,8 @@ def load_external_runs(
     if not runs:
         where = ", ".join(map(str, as_paths(paths))) or "an empty list of paths"
         raise ConfigError(
-            f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.* and "
-            "scalars/*.csv are read"
+            f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.*, "
+            "scalars/*.csv, and CSV files that begin with Wall time,Step,Value are read"
         )
     given = {"recipe": recipe, "task": task, "seed": seed}
     given = {name: value for name, value in given.items() if value is not None}
@@ -107,7 +108,8 @@ def load_external_runs(
         head = pd.DataFrame({"run": str(run), **told, "system": system}, index=rows.index)
         return pd.concat([head.astype({"seed": "Int64"}), rows], axis=1)
 
-    return pd.concat(read_each(list(runs), read).values(), ignore_index=True)
+    data = pd.concat(read_each(list(runs), read).values(), ignore_index=True)
+    return ordered(data, "frames", COLUMNS[table])
 
 
 def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:
@@ -145,8 +147,15 @@ def _run_of(file: Path) -> Path | None:
             return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
+        if file.is_file() and _is_download(file):
+            return file.parent / file.stem.partition("-tag-")[0]
         return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
     return None
+
+
+def _is_download(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(20) == b"Wall time,Step,Value"
 
 
 def _read_run(
@@ -165,6 +174,8 @@ def _read_run(
     seen: list[str] = []
     for system, file, entries, hyperparameters in _logs(run, others):
         tags = TAGS[table] if tag is None else {tag: system}
+        # In the name of a downloaded file a slash is an underscore.
+        tags = tags | {name.replace("/", "_"): tags[name] for name in tags}
         found = next((name for name in tags if name in entries), None)
         if found is not None:
             check_numbers(file, entries[found], list(entries[found].columns))
@@ -198,10 +209,16 @@ def _logs(
     header, entries = ["frames", "value"], {}
     for file in files:
         if file.suffix == ".csv" and file.name != "progress.csv":
+            if _is_download(file):
+                name = file.stem.partition("-tag-")[2] or file.stem
+                entries[name] = read_rows(file, ["Step", "Value"])[["Step", "Value"]]
+                continue
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
             entries[name] = read_rows(file, header, header=header)
     if entries:
-        yield "TorchRL", run / "scalars", entries, {}
+        told = re.fullmatch(r"(run-)?(?P<task>.+?)__(?P<recipe>.+)__(?P<seed>\d+)__\d+", run.name)
+        system = "TorchRL" if (run / "scalars").is_dir() else "TensorBoard"
+        yield system, file, entries, told.groupdict() if told else {}
     events = [file for file in files if file.suffix != ".csv"]
     if events:
         yield "TensorBoard", events[0], *_read_events(run)

@@ -40,7 +40,7 @@ def plot_learning_curves(
     data: pd.DataFrame,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     statistic: Statistic = "mean",
     confidence: float = 0.95,
     frames: int | Sequence[float] | None = None,
@@ -61,8 +61,8 @@ def plot_learning_curves(
     Args:
         data: the evaluations of one or more runs, from `load_runs(path)`.
         column: the column to plot. Default `"return_mean"`.
-        by: the grouping columns, such as `("recipe", "update.lr_actor")`. Default
-            `("recipe",)`.
+        by: the grouping columns, such as `("recipe", "update.lr_actor")`. Default: `recipe`, and
+            `configuration` where the table has it.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         confidence: level of the interval. Default 0.95.
         frames: where to interpolate, as for :func:`learning_curves`; runs of different intervals

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rlkit_sac.analysis.files import not_numbers
 from rlkit_sac.errors import ConfigError
 
 Key = dict[str, Any]  # the value of each grouping column; None where missing
@@ -19,16 +20,21 @@ Key = dict[str, Any]  # the value of each grouping column; None where missing
 ENDS_EARLY = 0.9  # a run that stops before this share of the longest run's frames ends early
 
 
-def grouping_columns(by: str | Sequence[str]) -> list[str]:
+def grouping_columns(by: str | Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
     """The grouping columns besides the task, which always is one.
 
     Args:
-        by: a column or several.
+        by: a column or several. None: `recipe`, and `configuration` where there is one.
+        columns: those of the table.
 
     Example:
-        >>> grouping_columns("recipe"), grouping_columns(["task", "update.lr_actor"])
-        (['recipe'], ['update.lr_actor'])
+        >>> grouping_columns(["task", "update.lr_actor"], ["recipe"])
+        ['update.lr_actor']
+        >>> grouping_columns(None, ["recipe", "configuration"])
+        ['recipe', 'configuration']
     """
+    if by is None:
+        by = ["recipe", *({"configuration"} & set(columns))]
     names = [by] if isinstance(by, str) else list(by)
     return [name for name in dict.fromkeys(names) if name != "task"]
 
@@ -69,7 +75,7 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
 
 
 def select_runs(
-    data: pd.DataFrame, column: str, by: str | Sequence[str]
+    data: pd.DataFrame, column: str, by: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The rows to aggregate and the grouping columns.
 
@@ -78,7 +84,7 @@ def select_runs(
     Args:
         data: a table of :func:`load_runs`.
         column: the column to aggregate.
-        by: a grouping column or several.
+        by: as of :func:`grouping_columns`.
 
     Returns:
         As :func:`select_rows` and :func:`grouping_columns`.
@@ -91,7 +97,9 @@ def select_runs(
         >>> select_runs(data, "return", [])[1]
         []
     """
-    names = grouping_columns(by)
+    if not isinstance(data, pd.DataFrame):
+        raise ConfigError(f"data is {data!r}; give a table, such as that of load_runs(...)")
+    names = grouping_columns(by, data)
     rows = select_rows(data, ["run", "task", "frames", column], names)
     empty = sorted(set(data["run"].map(str)) - set(rows["run"].map(str)))
     if empty:
@@ -99,6 +107,8 @@ def select_runs(
             f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
             f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}"
         )
+    if len(not_numbers(rows[column])):
+        raise ConfigError(f"column is {column!r}, which holds text; choose one of numbers")
     _warn_of_repeats(rows, names)
     return rows, names
 
@@ -207,7 +217,8 @@ def describe(key: Key) -> str:
     """Name a group in words.
 
     Args:
-        key: its key. Settings are called by the last part of their dotted name where that is clear.
+        key: its key. Settings are called by the last part of their dotted name where that is clear;
+            the recipe alone stands for its default configuration.
 
     Example:
         >>> describe({"recipe": "sac", "update.lr_actor": 0.001, "task": "Pendulum-v1"})
@@ -216,7 +227,9 @@ def describe(key: Key) -> str:
     short = [name.rpartition(".")[2] for name in key]
     words = []
     for name, value in key.items():
-        if name in ("recipe", "status", "system"):
+        if name == "configuration" and "recipe" in key and value in (None, "default"):
+            continue
+        if name in ("recipe", "configuration", "status", "system"):
             words.append(_text(value))
         elif name != "task":
             last = name.rpartition(".")[2]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
 from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn, warn_early_ends
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_integer, check_number
 
 References = Mapping[str, tuple[float, float]]
 
@@ -19,7 +19,7 @@ def final_performance(
     data: pd.DataFrame,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     last: int = 1,
     statistic: Statistic = "mean",
     confidence: float = 0.95,
@@ -34,7 +34,8 @@ def final_performance(
         data: a table of :func:`load_runs` with the columns `run`, `task`, `frames`, `column` and
             those of `by`. Rows in which `column` is NaN are left out.
         column: the column to tabulate. Default `"return_mean"`.
-        by: the grouping columns besides the task. Default `("recipe",)`.
+        by: the grouping columns besides the task. Default: `recipe`, and `configuration` where the
+            table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
         statistic: what `low` and `high` belong to: `"mean"` (default) or `"iqm"`.
         confidence: level of the interval. Default 0.95.
@@ -43,10 +44,10 @@ def final_performance(
 
     Returns:
         A table with one row for each task and group: `task`, the columns of `by`, `frames` (at
-        which the shortest run ends), `runs`, and over the final values of the runs `mean`, `std`
-        (the sample standard deviation), `iqm`, `low` and `high` (the percentile bootstrap interval;
-        both and `std` are NaN for a single run), `min` and `max`. `best` is the highest evaluation
-        of any run at any time. :func:`learning_curves` defines the statistics.
+        which the shortest run ends), `runs`, and over the final values of the runs `std` (the
+        sample standard deviation), `iqm`, `min`, `max`, `mean`, `low` and `high` (the percentile
+        bootstrap interval; both and `std` are NaN for a single run). `best` is the highest
+        evaluation of any run at any time. :func:`learning_curves` defines the statistics.
 
     Raises:
         ConfigError: a column is missing, there are no rows, a run has fewer than `last`
@@ -73,14 +74,14 @@ def final_performance(
                 **key,
                 "frames": group.groupby("run")["frames"].max().min(),
                 "runs": len(values),
-                "mean": values.mean(),
                 "std": values.std(ddof=1) if len(values) > 1 else np.nan,
                 "iqm": float(interquartile.value(values)),
-                "low": float(low),
-                "high": float(high),
                 "min": values.min(),
                 "max": values.max(),
                 "best": group[column].max(),
+                "mean": values.mean(),
+                "low": float(low),
+                "high": float(high),
             }
         )
     return pd.DataFrame(table)
@@ -99,13 +100,14 @@ def final_values(group: pd.DataFrame, column: str, last: int, name: str) -> Floa
         An array `[runs]`.
 
     Raises:
-        ConfigError: a run has fewer values.
+        ConfigError: a run has fewer values, or `last` is less than 1.
 
     Example:
         >>> group = pd.DataFrame({"run": list("aab"), "frames": [1, 2, 2], "x": [7.0, 8.0, 5.0]})
         >>> final_values(group, "x", 1, "sac")
         array([8., 5.])
     """
+    check_integer("last", last, 1)
     warn_early_ends(group, name, "their last evaluations count as final")
     runs = group.sort_values("frames").groupby("run")[column]
     counts = runs.size()
@@ -117,7 +119,7 @@ def final_values(group: pd.DataFrame, column: str, last: int, name: str) -> Floa
 
 
 def final_values_by_task(
-    data: pd.DataFrame, column: str, by: str | Sequence[str], last: int
+    data: pd.DataFrame, column: str, by: str | Sequence[str] | None, last: int
 ) -> list[tuple[Key, dict[str, Floats]]]:
     """The final values of all runs, for groups that were run on the same tasks.
 
@@ -160,7 +162,7 @@ def normalize(values: Mapping[str, Floats], references: References) -> list[Floa
         references: for each task the values that become score 0 and score 1.
 
     Raises:
-        ConfigError: a task has no references.
+        ConfigError: a task has no references, or they are not two different finite numbers.
 
     Example:
         >>> import numpy as np
@@ -174,8 +176,11 @@ def normalize(values: Mapping[str, Floats], references: References) -> list[Floa
         )
     scores = []
     for task, of_task in values.items():
-        low, high = references[task]
-        scores.append((of_task - low) / (high - low))
+        pair = np.ravel(references[task])
+        check_number(f"a reference of {task}", *pair)
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise ConfigError(f"references of {task} are {references[task]}; give two that differ")
+        scores.append((of_task - pair[0]) / (pair[1] - pair[0]))
     return scores
 
 
@@ -184,7 +189,7 @@ def aggregate_scores(
     references: References,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     last: int = 1,
     statistic: Statistic = "iqm",
     confidence: float = 0.95,
@@ -203,7 +208,8 @@ def aggregate_scores(
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
         references: for each task the returns that are score 0 and score 1.
         column: the column to aggregate. Default `"return_mean"`.
-        by: the grouping columns. Default `("recipe",)`.
+        by: the grouping columns. Default: `recipe`, and `configuration` where the
+            table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
         statistic: `"iqm"` (default), the interquartile mean, or `"mean"`.
         confidence: level of the interval. Default 0.95.
@@ -215,7 +221,7 @@ def aggregate_scores(
         `value`, `low` and `high` (NaN if some task has a single run).
 
     Raises:
-        ConfigError: a task has no references, the groups were not run on the
+        ConfigError: a task has no two different references, the groups were not run on the
             same tasks, or one of the reasons of :func:`final_performance`.
 
     Example:
@@ -247,7 +253,7 @@ def performance_profiles(
     references: References,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     last: int = 1,
     thresholds: Sequence[float] | None = None,
     confidence: float = 0.95,
@@ -272,7 +278,8 @@ def performance_profiles(
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
         references: for each task the returns that are score 0 and score 1.
         column: the column whose values are scored. Default `"return_mean"`.
-        by: the grouping columns. Default `("recipe",)`.
+        by: the grouping columns. Default: `recipe`, and `configuration` where the
+            table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
         thresholds: the thresholds, in any order. Default: every score of any run, the only
             places at which a profile changes.
@@ -298,7 +305,8 @@ def performance_profiles(
         0    sac  0.3   0.75  0.5   1.0      2     4
         1    sac  0.5   0.25  0.0   0.5      2     4
     """
-    estimator = Estimator(_mean_over_tasks, confidence, resamples, seed)
+    estimator = _Profile(confidence=confidence, resamples=resamples, seed=seed)
+    check_number("thresholds", *np.ravel([] if thresholds is None else thresholds))
     groups = [
         (key, normalize(values, references))
         for key, values in final_values_by_task(data, column, by, last)
@@ -309,21 +317,23 @@ def performance_profiles(
     profiles = []
     for key, scores in groups:
         above = [(of_task > taus[:, None]).astype(float) for of_task in scores]
-        profile = pd.DataFrame({"tau": taus, **estimator.columns(*above)})
         counts = {"tasks": len(scores), "runs": sum(map(len, scores))}
-        profiles.append((key, profile.assign(**counts)))
+        profiles.append((key, pd.DataFrame({"tau": taus, **estimator.columns(*above), **counts})))
     return join(profiles)
 
 
-def _mean_over_tasks(*strata: Floats) -> Floats:
-    return np.mean([of_task.mean(axis=-1) for of_task in strata], axis=0)
+class _Profile(Estimator):
+    """The mean over tasks of the share of runs."""
+
+    def value(self, *strata: Floats) -> Floats:
+        return np.asarray(np.mean([of_task.mean(axis=-1) for of_task in strata], axis=0))
 
 
 def probability_of_improvement(
     data: pd.DataFrame,
     *,
     column: str = "return_mean",
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     last: int = 1,
     confidence: float = 0.95,
     resamples: int = 9999,
@@ -350,7 +360,8 @@ def probability_of_improvement(
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
         column: the column to compare, of which more is better. Default `"return_mean"`.
-        by: the grouping columns. Default `("recipe",)`.
+        by: the grouping columns. Default: `recipe`, and `configuration` where the
+            table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
         confidence: level of the interval. Default 0.95.
         resamples: number of bootstrap resamples. Default 9999.
@@ -378,7 +389,7 @@ def probability_of_improvement(
     """
     from scipy.stats import mannwhitneyu  # of the extra `plots`
 
-    estimator = Estimator(_improvement, confidence, resamples, seed)
+    estimator = _Improvement(confidence=confidence, resamples=resamples, seed=seed)
     groups = [
         (describe(key), list(values.values()))
         for key, values in final_values_by_task(data, column, by, last)
@@ -397,11 +408,13 @@ def probability_of_improvement(
     return pd.DataFrame(table)
 
 
-def _improvement(*strata: Floats) -> Floats:
+class _Improvement(Estimator):
     """The probability of improvement of the first half of the strata over the second."""
-    tasks = len(strata) // 2
-    pairs = zip(strata[:tasks], strata[tasks:], strict=True)
-    return np.mean([_share_won(x, y) for x, y in pairs], axis=0)
+
+    def value(self, *strata: Floats) -> Floats:
+        tasks = len(strata) // 2
+        pairs = zip(strata[:tasks], strata[tasks:], strict=True)
+        return np.asarray(np.mean([_share_won(x, y) for x, y in pairs], axis=0))
 
 
 def _share_won(x: Floats, y: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
 
 #: What each ``run.json`` says of its run.
-IDENTITY = ("recipe", "task", "seed", "status")
+IDENTITY = ("recipe", "configuration", "task", "seed", "status")
 # Each table with the columns that every run's file has.
 TABLES = {
     "evaluations": ("frames", "return_mean"),
@@ -47,9 +48,9 @@ def load_runs(
             JSON text; a value that is null, or that a run lacks, is missing in the table.
 
     Returns:
-        One row per row of the files. The columns `run` (the run directory), `recipe`, `task`,
-        `seed` and `status` come first, those of `config` and the file's own columns follow. A run
-        without rows adds none.
+        One row per row of the files, with their columns and those of `config` between `seed`,
+        `frames` and the return, and `run` (the run directory), `status`, `recipe`, `configuration`
+        (the name that `--config` had, else `default`) and `task`. A run without rows adds none.
 
     Raises:
         ConfigError: a path does not exist, no run is found, `table` is unknown, or no run has a
@@ -89,8 +90,20 @@ def load_runs(
         names = [name for name in dict.fromkeys(names) if name not in data.columns]
         for index, (name, cells) in enumerate(config_cells(configs, names).items()):
             of_run = dict(zip(runs, cells, strict=True))
-            data.insert(1 + len(IDENTITY) + index, name, [of_run[run] for run in data["run"]])
-    return data
+            data.insert(index, name, [of_run[run] for run in data["run"]])
+    return ordered(data, *TABLES[table])
+
+
+def ordered(data: pd.DataFrame, *values: str) -> pd.DataFrame:
+    """Order the columns so that a print of few shows what matters: pandas leaves out the middle.
+
+    Args:
+        data: a table of runs.
+        values: what they measured, which comes first, after the seed.
+    """
+    last = ["run", "status", "system", "recipe", "configuration", "task"]
+    middle = [name for name in data if name not in ("seed", *values, *last)]
+    return data[["seed", *values, *middle, *(name for name in last if name in data)]]
 
 
 def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
@@ -158,8 +171,12 @@ def read_description(file: Path) -> dict[str, Any]:
     """
     content = read_json(file)
     for name in IDENTITY:
-        if not isinstance(content, dict) or name not in content:
+        if name != "configuration" and (not isinstance(content, dict) or name not in content):
             raise RunError(f"{file} is damaged: it has no {name!r}")
+    if "configuration" not in content:  # as in runs of earlier versions
+        first = (content.get("sessions") or [content])[0]
+        files = re.findall(r" --config[ =](\S+)", str(first.get("command")))
+        content["configuration"] = Path(files[-1]).stem if files else "default"
     return content
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError
+from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
 
@@ -76,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         with ended_by_interrupts():
+            if "options" not in arguments:  # which the recipe checks
+                refuse(repeated_options(sys.argv if argv is None else argv))
             return COMMANDS[arguments.command].run(arguments)
     except EnvironmentFault as error:
         from rlkit_sac.runs.stop import describe_failure

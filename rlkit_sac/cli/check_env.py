@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
         print(f"\ntrain it: {shlex.join(command)}")
     else:
-        print("\nno recipe trains it; docs/own_task.md says what a task needs")
+        print('\nno recipe trains it; "Your own task" in the documentation says what it needs')
     check_env(task.id, kwargs=task.kwargs, max_episode_steps=task.max_episode_steps)
     return 0 if fitting else 1
 

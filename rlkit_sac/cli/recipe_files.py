@@ -110,7 +110,7 @@ def print_help(script: Path, options: Sequence[str]) -> None:
         opened_recipe(script, loader=_Declarations) as (_, config_class),
     ):
         config = config_class()
-        several = [SeveralOptions()] if hasattr(config, "seed") else []
+        several = [SeveralOptions()] if {"seed", "resume"} <= vars(config).keys() else []
         set_options([*several, config], options)
 
 

@@ -62,8 +62,8 @@ def _print_list() -> None:
     print(row("configuration", "task", "return", "frames", "n"))
     for name, script in recipes.items():
         print(f"\n{textwrap.fill(f'{name}: {summary(script)}', 80)}")
-        if (name, "defaults") in measured:
-            print(row("  (defaults)", *measured[name, "defaults"][0]))
+        if (name, "default") in measured:
+            print(row("  (defaults)", *measured[name, "default"][0]))
         for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
             options = yaml.safe_load(config.read_text(encoding="utf-8"))
             task = options.get("env", {}).get("id", "any")

@@ -33,10 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--by",
-        default="recipe",
         metavar="NAMES",
-        help="what makes groups besides the task: recipe, seed, status, run, or options such as "
-        "update.lr_actor, separated by commas (default: recipe)",
+        help="what makes groups besides the task: recipe, configuration, seed, status, run, or "
+        "options such as update.lr_actor, separated by commas (default: recipe,configuration)",
     )
     parser.add_argument(
         "--statistic",
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.analysis import write_report
 
     path = Path(arguments.output or Path(arguments.runs[0], "report.html"))
-    by = [name.strip() for name in arguments.by.split(",") if name.strip()]
+    by = arguments.by and [name.strip() for name in arguments.by.split(",") if name.strip()]
     names = ("statistic", "confidence", "title", "task")
     given = {name: getattr(arguments, name) for name in names}
     with warnings.catch_warnings(record=True) as notes:

@@ -27,5 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the recipe with ``--trials``, 40 if none are given."""
-    run_script(find_recipe(arguments.recipe), ["--trials", "40", *arguments.options])
+    trials = [] if "--trials" in " ".join(arguments.options) else ["--trials", "40"]
+    run_script(find_recipe(arguments.recipe), [*trials, *arguments.options])
     return 0

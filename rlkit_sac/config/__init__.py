@@ -14,10 +14,10 @@ from rlkit_sac.config.collection import StorageConfig as StorageConfig
 from rlkit_sac.config.collection import WorkersConfig as WorkersConfig
 from rlkit_sac.config.loss import ContinuousLossConfig as ContinuousLossConfig
 from rlkit_sac.config.loss import DiscreteLossConfig as DiscreteLossConfig
-from rlkit_sac.config.loss import DiscretePriorLossConfig as DiscretePriorLossConfig
 from rlkit_sac.config.loss import HybridLossConfig as HybridLossConfig
-from rlkit_sac.config.loss import KLPriorLossConfig as KLPriorLossConfig
 from rlkit_sac.config.loss import LossConfig as LossConfig
+from rlkit_sac.config.loss import PlainContinuousLossConfig as PlainContinuousLossConfig
+from rlkit_sac.config.loss import PlainDiscreteLossConfig as PlainDiscreteLossConfig
 from rlkit_sac.config.loss import ReturnConfig as ReturnConfig
 from rlkit_sac.config.loss import TemperatureConfig as TemperatureConfig
 from rlkit_sac.config.network import GaussianNetworkConfig as GaussianNetworkConfig
@@ -40,3 +40,5 @@ from rlkit_sac.config.update import DiscreteUpdateConfig as DiscreteUpdateConfig
 from rlkit_sac.config.update import StepConfig as StepConfig
 from rlkit_sac.config.update import UpdateConfig as UpdateConfig
 from rlkit_sac.config.update import ValueUpdateConfig as ValueUpdateConfig
+
+__all__ = [name for name, value in globals().items() if callable(value)]

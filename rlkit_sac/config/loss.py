@@ -137,10 +137,10 @@ class TemperatureConfig(LossConfig):
 
 
 @dataclass
-class ContinuousLossConfig(TemperatureConfig):
-    """Options of the soft actor-critic loss for continuous actions.
+class PlainContinuousLossConfig(TemperatureConfig):
+    """Options of the soft actor-critic loss for continuous actions, without a prior.
 
-    >>> ContinuousLossConfig().target_entropy
+    >>> PlainContinuousLossConfig().target_entropy
     'auto'
     """
 
@@ -153,10 +153,28 @@ class ContinuousLossConfig(TemperatureConfig):
 
 
 @dataclass
-class DiscreteLossConfig(TemperatureConfig):
-    """Options of the soft actor-critic loss for discrete actions.
+class ContinuousLossConfig(PlainContinuousLossConfig):
+    """Options of the soft actor-critic loss for continuous actions, with or without a prior.
 
-    >>> DiscreteLossConfig().discrete_entropy
+    >>> ContinuousLossConfig().target_kld_per_dim
+    3.0
+    >>> [(key, _)] = ContinuousLossConfig(schedules={"target_entropy": {0: -1.0}}).errors()
+    >>> key
+    'schedules'
+    """
+
+    target_kld_per_dim: NonNegativeFloat = 3.0
+    """Divergence from the prior that the temperature aims at, nats for each action dimension, in
+    place of target_entropy."""
+
+    scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init")
+
+
+@dataclass
+class PlainDiscreteLossConfig(TemperatureConfig):
+    """Options of the soft actor-critic loss for discrete actions, without a prior.
+
+    >>> PlainDiscreteLossConfig().discrete_entropy
     'expected'
     """
 
@@ -169,10 +187,10 @@ class DiscreteLossConfig(TemperatureConfig):
 
 
 @dataclass
-class DiscretePriorLossConfig(DiscreteLossConfig):
-    """Options of the soft actor-critic loss for discrete actions with a prior.
+class DiscreteLossConfig(PlainDiscreteLossConfig):
+    """Options of the soft actor-critic loss for discrete actions, with or without a prior.
 
-    >>> DiscretePriorLossConfig().target_kld_discrete
+    >>> DiscreteLossConfig().target_kld_discrete
     """
 
     target_kld_discrete: NonNegativeFloat | None = None
@@ -263,24 +281,6 @@ _PER_FACTOR = (
     *("alpha_init", "min_alpha", "max_alpha", "fixed_alpha", "alpha_parametrization"),
     "target_entropy",
 )
-
-
-@dataclass
-class KLPriorLossConfig(ContinuousLossConfig):
-    """Options of the soft actor-critic loss for continuous actions with a prior.
-
-    >>> KLPriorLossConfig().target_kld_per_dim
-    3.0
-    >>> [(key, _)] = KLPriorLossConfig(schedules={"target_entropy": {0: -1.0}}).errors()
-    >>> key
-    'schedules'
-    """
-
-    target_kld_per_dim: NonNegativeFloat = 3.0
-    """Divergence from the prior that the temperature aims at, nats for each action dimension, in
-    place of target_entropy."""
-
-    scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init")
 
 
 def _limit_errors(low: float | None, high: float | None) -> list[tuple[str, str]]:

@@ -140,6 +140,8 @@ def read_value(given: Any, hint: Any) -> Any:
         ...
     TypeError: must be a valid number, got 'fast'
     """
+    if dataclasses.is_dataclass(hint):
+        raise TypeError(f"must be a section of options, got {given!r}")
     for candidate in (given, _with_integers(given)):
         try:
             _adapter(without_limits(hint), allow_inf_nan=True).validate_python(candidate)

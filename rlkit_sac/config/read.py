@@ -26,7 +26,7 @@ from rlkit_sac.config.options import (
     without_limits,
 )
 from rlkit_sac.config.shipped import find_config
-from rlkit_sac.errors import ConfigError, named, one_line, refuse
+from rlkit_sac.errors import ConfigError, named, refuse, repeated_options
 
 Config = TypeVar("Config")
 StoredOptions = Callable[[str], Mapping[str, Any]]
@@ -261,6 +261,7 @@ def set_options(
     for setting in direct:
         if setting.key == "config":
             add(setting, lambda name: _read_files(name, recipe))
+            vars(recipe).update(configuration=Path(str(setting.value)).stem)
     settings += [setting for setting in direct if setting.key != "config"]
     where: dict[str, str] = {}
     for setting in settings:
@@ -283,13 +284,13 @@ def set_options(
         for key, text in config_errors(each, wrong)
         if key not in wrong
     ]
-    return where, [one_line(problem) for problem in problems]
+    return where, problems
 
 
 def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
     """The options of a command line, and a line for each word that is none."""
     settings: list[Setting] = []
-    problems, rest = [], list(argv)
+    problems, rest = repeated_options(argv), [word for word in argv if word != "--"]
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if not equals and rest and not rest[0].startswith("--"):
@@ -385,7 +386,7 @@ def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") ->
         close = difflib.get_close_matches(name, names, n=1)
         close = close or [each for each in names if each.startswith(name) or each.endswith(name)]
         near = [each for each in options if each.rpartition(".")[2] in close]
-    advice = f"did you mean {' or '.join(dashes + each for each in near)}?"
+    advice = f"did you mean {' or '.join(dashes + each for each in near[:3])}?"
     return f"unknown option; {advice if near else 'see --help all'}"
 
 

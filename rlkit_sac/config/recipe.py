@@ -60,10 +60,11 @@ class BaseRunConfig:
     time_limit: PositiveFloat | None = None
     """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
 
-    # No options: what `rlkit_sac.train` was given besides, the checkpoint that `resume` means, and
-    # whether the run ends when its parts are made.
+    # No options: what `rlkit_sac.train` was given besides, the name of the `--config` file, the
+    # checkpoint that `resume` means, and whether the run ends when its parts are made.
     callback: ClassVar[Any] = None
     env_function: ClassVar[bool] = False
+    configuration: ClassVar[str] = "default"
     start: ClassVar[Any] = None
     only_built: ClassVar[bool] = False
 

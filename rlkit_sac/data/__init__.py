@@ -22,3 +22,5 @@ from rlkit_sac.data.shifts import random_shift as random_shift
 from rlkit_sac.data.workers.cluster import ray_cluster as ray_cluster
 from rlkit_sac.data.workers.collector import WorkerCollector as WorkerCollector
 from rlkit_sac.data.workers.collector import make_worker_collector as make_worker_collector
+
+__all__ = [name for name, value in globals().items() if callable(value)]

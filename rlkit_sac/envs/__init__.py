@@ -20,3 +20,5 @@ from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
 from rlkit_sac.envs.specs import task_conversions as task_conversions
 from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction
+
+__all__ = [name for name, value in globals().items() if callable(value)]

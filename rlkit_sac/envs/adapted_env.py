@@ -114,7 +114,7 @@ class TaskEntries(Transform):
     :class:`~rlkit_sac.envs.actions.ActionConversion`; the agent's action becomes what the specs
     want, such as one-hot. Rewards are float32, and ``episode_reward`` is their float64 sum. Leaves
     that the agent does not observe are left out, unless the environment reads them in its next
-    step.
+    step. At the first end of an episode it warns if the last observation is lost.
 
     Args:
         env: to which it is appended.

@@ -11,7 +11,6 @@ from copy import deepcopy
 from dataclasses import replace
 from importlib.util import find_spec
 from operator import attrgetter
-from textwrap import shorten
 from typing import Any, cast
 
 import gymnasium as gym
@@ -229,7 +228,7 @@ def create(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        reason = error if isinstance(error, ConfigError) else shorten(summary(error), 400)
+        reason = error if isinstance(error, ConfigError) else summary(error)[:400]
         raise ConfigError(f"{spec.id} could not be created: {reason}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:

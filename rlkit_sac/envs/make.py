@@ -193,9 +193,10 @@ def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv
         adapted = AdaptedEnv(env, **options)
         mark_in_use(env, adapted)
         return adapted
-    except ConfigError as error:
+    except Exception as error:
         env.close(raise_if_closed=False)
-        raise ConfigError(f"{name}: {error}") from error
+        reason = error if isinstance(error, ConfigError) else summary(error)
+        raise ConfigError(f"{name}: {reason}") from error
 
 
 @contextmanager
@@ -224,8 +225,8 @@ def check_env(
     Gymnasium checks what the entry point returns, with the wrappers that it put on.
 
     What Gymnasium advises against is a warning, and so are random numbers of its own, of which
-    Gymnasium cannot tell whether they follow the seed. An environment of TorchRL whose last
-    observation of an episode is the first of the next, so that the true one is lost, is a warning.
+    Gymnasium cannot tell whether they follow the seed. So is an environment of TorchRL whose last
+    observation of an episode is lost: the first of the next, zeros or NaN.
 
     Args:
         env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or ``module:function``.

@@ -61,3 +61,5 @@ from rlkit_sac.functional.value_distribution import distribution_loss as distrib
 from rlkit_sac.functional.value_distribution import distribution_mean as distribution_mean
 from rlkit_sac.functional.value_distribution import project_values as project_values
 from rlkit_sac.functional.value_distribution import value_atoms as value_atoms
+
+__all__ = [name for name, value in globals().items() if callable(value)]

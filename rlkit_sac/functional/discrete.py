@@ -93,8 +93,10 @@ def boltzmann_log_prob(
     tensor([0.1000, 0.9000])
     """
     alpha = torch.as_tensor(alpha, dtype=value.dtype, device=value.device)
-    best = mask_logits(value, allowed).amax(-1, keepdim=True)
-    if allowed is not None:
+    if allowed is None:
+        best = value.amax(-1, keepdim=True)
+    else:
+        best = mask_logits(value, allowed).amax(-1, keepdim=True)
         value = torch.minimum(value, best)
     below_best = value - best
     logits = below_best / alpha.clamp_min(torch.finfo(value.dtype).tiny)
@@ -113,7 +115,9 @@ def normalized_log_prob(logits: Tensor, allowed: Tensor | None = None) -> Tensor
     >>> normalized_log_prob(torch.tensor([0.0, -torch.inf]))
     tensor([     0., -10000.])
     """
-    return mask_logits(logits, allowed).log_softmax(-1).clamp_min(LOWEST_LOG_PROB)
+    if allowed is not None:
+        logits = mask_logits(logits, allowed)
+    return logits.log_softmax(-1).clamp_min(LOWEST_LOG_PROB)
 
 
 def sample_categorical(log_prob: Tensor) -> Tensor:

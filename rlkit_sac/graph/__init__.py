@@ -16,3 +16,5 @@ from rlkit_sac.graph.random_inputs import lift_random_inputs as lift_random_inpu
 from rlkit_sac.graph.record import NotRecordable as NotRecordable
 from rlkit_sac.graph.record import Recording as Recording
 from rlkit_sac.graph.record import record as record
+
+__all__ = [name for name, value in globals().items() if callable(value)]

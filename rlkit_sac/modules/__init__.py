@@ -33,3 +33,5 @@ from rlkit_sac.modules.recurrent import MemoryOptions as MemoryOptions
 from rlkit_sac.modules.wrappers import EpsilonGreedy as EpsilonGreedy
 from rlkit_sac.modules.wrappers import PlainPolicy as PlainPolicy
 from rlkit_sac.modules.wrappers import acting_policy as acting_policy
+
+__all__ = [name for name, value in globals().items() if callable(value)]

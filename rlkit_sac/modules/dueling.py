@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from torchrl.modules import IndependentNormal
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.masked_critic import split_at
+from rlkit_sac.modules.structure import split_at
 
 #: Takes a distribution and a number n of samples, and returns them, ``[n, *, D]``.
 Sampler: TypeAlias = Callable[[Distribution, int], Tensor]

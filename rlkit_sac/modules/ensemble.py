@@ -1,145 +1,234 @@
-"""Ensembles of perceptrons, evaluated with one batched matrix product for each layer."""
+"""Ensembles of networks of one structure: construction, and evaluation in batched products."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast
 
 import torch
-from tensordict import NestedKey, unravel_key
+from tensordict import NestedKey, TensorDictBase, unravel_key
 from tensordict.nn import TensorDictModule, TensorDictModuleBase
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchrl.modules import MLP, ValueOperator
+from torchrl.objectives.utils import _pseudo_vmap
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.masked_critic import check_mask, flat_parts, has_hooks
-from rlkit_sac.modules.temperature import Temperature
-
-#: Elementwise layers.
-_ELEMENTWISE: tuple[type[nn.Module], ...] = (
-    *(nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.GELU, nn.Mish, nn.Softplus),
-    *(nn.Tanh, nn.Sigmoid, nn.Identity, nn.Dropout),
+from rlkit_sac.modules.masked_critic import ParameterMask, check_mask, write_masked_values
+from rlkit_sac.modules.structure import (
+    Layers,
+    check_same_structure,
+    flat_parts,
+    path_of,
+    perceptron_layers,
+    refuse_batch_norm,
 )
 
-Layers = list[tuple[str, nn.Module]]
-Chain = list[tuple[TensorDictModule, Layers]]
 
+def make_ensemble(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
+    """The members of a critic ensemble, each with its own parameters and initialization.
 
-def check_same_structure(members: Sequence[nn.Module], index: int, name: str) -> None:
-    """Refuse a member whose code, which runs once for all of them, is not that of the first.
-
-    Compares the shapes of tensors, the types of layers, and their attributes that are numbers,
-    strings or functions.
+    A single module is the first member; the others are copies of it whose layers are
+    reinitialized by their ``reset_parameters``. The modules of a list are used as given.
 
     Args:
-        members: networks.
-        index: of the member.
-        name: what an error calls the members.
+        network: one critic, or a list with one critic for each member.
+        count: number of members to make of a single critic; ignored for a list.
 
     Raises:
-        ConfigError: naming what differs.
+        ConfigError: if the members are not independent networks of the same structure.
 
-    >>> check_same_structure([nn.Linear(2, 1), nn.Linear(3, 1)], 1, "members")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: members[1] is built differently from members[0]: weight is ...
-    """
-    wanted, found = structure(members[0]), structure(members[index])
-    for part in {**wanted, **found}:
-        if wanted.get(part) != found.get(part):
-            raise ConfigError(
-                f"{name}[{index}] is built differently from {name}[0]: {part} is "
-                f"{found.get(part)}, wanted {wanted.get(part)}; members are evaluated in one "
-                "batched call, so they need the same layers"
-            )
-
-
-def structure(network: nn.Module) -> dict[str, str]:
-    """The shapes of a network's tensors, the types of its layers and their attributes, as text.
-
-    Of the attributes those that are numbers, texts, functions or classes, or sequences of such.
-
-    >>> structure(nn.Linear(2, 1))["out_features of ''"]
-    '1'
-    """
-    tensors = (*network.named_parameters(), *network.named_buffers())
-    found = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
-    for name, layer in network.named_modules():
-        found[f"the layer {name!r}"] = type(layer).__name__
-        for key, value in vars(layer).items():
-            if isinstance(value, FunctionType | BuiltinFunctionType | type):
-                found[f"{key} of {name!r}"] = value.__qualname__
-            # The arguments of a distribution hold the bounds of actions.
-            elif key == "distribution_kwargs" or (key != "training" and _is_plain(value)):
-                found[f"{key} of {name!r}"] = str(value)
-    return found
-
-
-def changed_layer(saved: Mapping[str, str], network: nn.Module, names: Iterable[str] = "'") -> str:
-    """The first layer of a network, or attribute of one, that is not as it was saved, in words.
-
-    Args:
-        saved: what :func:`structure` returned. What one of both alone has, such as attributes of
-            another version, does not count.
-        network: of the same weights.
-        names: texts, one of which must be in what counts. Default: all but shapes counts.
-
-    Returns:
-        Text, empty if all is as it was.
-
-    >>> changed_layer(structure(nn.ReLU()), nn.Tanh())
-    "the layer '' was ReLU and is Tanh here"
-    """
-    now = structure(network)
-    changed = (part for part in saved if now.get(part, saved[part]) != saved[part])
-    part = next((part for part in changed if any(name in part for name in names)), "")
-    return part and f"{part} was {saved[part]} and is {now[part]} here"
-
-
-def perceptron_layers(network: nn.Module) -> Layers | None:
-    """The layers of a perceptron with the names of their parameters' owners, in order.
-
-    Args:
-        network: a module, or a ``TensorDictModule`` around one.
-
-    Returns:
-        ``None`` for what is not known to be a perceptron.
-
-    >>> perceptron_layers(nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
-    [('0', Linear(in_features=3, out_features=2, bias=True)), ('1', ReLU())]
-    >>> perceptron_layers(nn.Conv1d(1, 1, 1)) is None
+    >>> first, second = make_ensemble(nn.Linear(2, 1), 2)
+    >>> bool((first.weight != second.weight).all())
     True
     """
-    prefix, module = "", network
-    if type(network) in (TensorDictModule, ValueOperator):
-        prefix, module = "module.", network.get_submodule("module")
-        if len(cast(TensorDictModule, network).in_keys) > 1 and type(module) is not MLP:
-            return None
-    if type(module) not in (nn.Sequential, MLP):
-        return None
-    # A layer may be there twice, which `named_children` would not show.
-    layers = [
-        (f"{prefix}{name}", cast(nn.Module, layer)) for name, layer in module._modules.items()
-    ]
-    owners = [layer for _, layer in layers if next(layer.parameters(), None) is not None]
-    if (
-        not layers
-        or type(layers[0][1]) is not nn.Linear  # dropout of inputs would be that of all members
-        or len({id(layer) for layer in owners}) < len(owners)
-        or not all(_is_known(layer) for _, layer in layers)
-        or has_hooks(network)
-        or has_hooks(module)
-    ):
-        return None
-    shape = module.out_features if type(module) is MLP and module._reshape_out else None
-    if shape is not None:
-        layers.append(("", nn.Unflatten(-1, tuple(cast(Sequence[int], shape)))))
-    return layers
+    if isinstance(network, nn.Module) and not isinstance(network, nn.ModuleList):
+        refuse_batch_norm(network, "qvalue_network")
+        return [network, *(_fresh_copy(network) for _ in range(count - 1))]
+    critics = list(network)
+    seen: dict[int, int] = {}
+    for index, critic in enumerate(critics):
+        refuse_batch_norm(critic, f"qvalue_network[{index}]")
+        check_same_structure(critics, index, "qvalue_network")
+        for parameter in critic.parameters():
+            if seen.setdefault(id(parameter), index) != index:
+                raise ConfigError(
+                    f"qvalue_network[{index}] shares parameters with "
+                    f"qvalue_network[{seen[id(parameter)]}]: the minimum over critics needs "
+                    "independent ones; build each, or pass a single module and num_qvalue_nets"
+                )
+    return critics
+
+
+def _fresh_copy(critic: nn.Module) -> nn.Module:
+    copy = deepcopy(critic)
+    for name, module in copy.named_modules():
+        if next(module.parameters(recurse=False), None) is None:
+            continue
+        reset = getattr(module, "reset_parameters", None)
+        if reset is None:
+            raise ConfigError(
+                f"{type(module).__name__} at {name or 'the root'!r} of qvalue_network has "
+                "parameters but no reset_parameters(), so a copy cannot be initialized afresh: "
+                "pass a list with one critic for each member instead"
+            )
+        reset()
+    return copy
+
+
+class Members(NamedTuple):
+    """R networks of one structure.
+
+    Attributes:
+        network: one of them, without parameters.
+        params: stacked, ``[R]``; those of a single network for :meth:`params_at` alone.
+        randomness: the option of ``torch.vmap``.
+        one_by_one: whether to run one network after another, in place of ``torch.vmap``.
+        dtype: what losses compute in, also under autocast.
+        indices: which networks of a larger ensemble they are; ``None`` for all.
+    """
+
+    network: nn.Module
+    params: TensorDictBase
+    randomness: str = "error"
+    one_by_one: bool = False
+    dtype: torch.dtype | None = None
+    indices: Tensor | None = None
+
+    def params_at(self, path: str) -> TensorDictBase:
+        """The parameters of the part at a path of the network; of all of it at ``""``."""
+        return self.params.get(tuple(path.split("."))) if path else self.params
+
+    def run(
+        self,
+        part: Callable[[TensorDictBase], TensorDictBase],
+        inputs: TensorDictBase,
+        *,
+        shared: bool = False,
+    ) -> TensorDictBase:
+        """Outputs ``[R, *]`` of a part of each network.
+
+        Args:
+            part: of the network, or a function that calls parts.
+            inputs: ``[R, *]``, those of each network.
+            shared: whether inputs are ``[*]``, the same for all.
+        """
+
+        def run(states: TensorDictBase, member: TensorDictBase) -> TensorDictBase:
+            with member.to_module(self.network, preserve_module_state=False):
+                return part(states)
+
+        together = _pseudo_vmap if self.one_by_one else torch.vmap
+        run_each = together(run, (None if shared else 0, 0), randomness=self.randomness)
+        return run_each(inputs.copy(), self.params)
+
+
+class Perceptron(NamedTuple):
+    """A perceptron in a network.
+
+    Attributes:
+        module: the perceptron.
+        layers: its layers.
+        shape: of the outputs of a state, where they are not a vector; else empty.
+        path: where in the network it is.
+    """
+
+    module: TensorDictModule
+    layers: Layers
+    shape: tuple[int, ...]
+    path: str
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleOutput:
+    """An entry that a part of each of R networks writes, evaluated for all of them at once.
+
+    Perceptrons, and sequences of them, are evaluated with batched matrix products, others with
+    ``torch.vmap``. Which it is, is found once, by :meth:`find`: hooks that are registered later
+    have no effect on perceptrons.
+
+    Attributes:
+        part: a part of the network, or the whole.
+        key: the entry, unraveled.
+        perceptrons: what the part consists of up to the entry; ``None`` for other networks.
+        masked_action: the key of a continuous action and a mask: the part is evaluated for each of
+            K discrete actions, and of each evaluation the output of its action is kept, see
+            :class:`~rlkit_sac.modules.MaskedCritic`.
+    """
+
+    part: TensorDictModuleBase
+    key: NestedKey
+    perceptrons: list[Perceptron] | None
+    masked_action: tuple[NestedKey, ParameterMask] | None = None
+
+    @classmethod
+    def find(
+        cls,
+        network: nn.Module,
+        part: TensorDictModuleBase,
+        key: NestedKey,
+        masked_action: tuple[NestedKey, ParameterMask] | None = None,
+    ) -> EnsembleOutput:
+        """Find out what a part of a network consists of; arguments are the attributes."""
+        chain: list[Perceptron] = []
+        for each in flat_parts(part, plain=True):
+            parts = perceptron_layers(each)
+            if parts is None:
+                break
+            chain.append(Perceptron(cast(TensorDictModule, each), *parts, path_of(each, network)))
+            if unravel_key(each.out_keys[0]) == key:
+                if masked_action is None or _takes_masked_action(chain, masked_action[0]):
+                    return cls(part, key, chain, masked_action)
+                break
+        return cls(part, key, None, masked_action)
+
+    def evaluate(self, members: Members, inputs: TensorDictBase, *, shared: bool) -> Tensor:
+        """The entry ``[R, *, …]`` of R networks.
+
+        Args:
+            members: the networks with their parameters.
+            inputs: ``[*]``, or ``[R, *]``.
+            shared: whether inputs are ``[*]``, the same for all.
+        """
+        if self.perceptrons is None or members.one_by_one:
+            return self._evaluate_with_vmap(members, inputs, shared=shared)
+        *before, last = self.perceptrons
+        for module, layers, shape, path in before:
+            weights = members.params_at(path).flatten_keys(".")
+            entries = torch.cat([inputs.get(name) for name in module.in_keys], -1)
+            out = evaluate_perceptrons(layers, weights, entries, shape, shared=shared)
+            inputs = inputs.expand(len(out), *inputs.batch_size) if shared else inputs
+            inputs, shared = inputs.copy().set(module.out_keys[0], out), False
+        weights = members.params_at(last.path).flatten_keys(".")
+        read = [inputs.get(name) for name in last.module.in_keys]
+        if self.masked_action is None:
+            read_at_once = torch.cat(read, -1)
+            return evaluate_perceptrons(
+                last.layers, weights, read_at_once, last.shape, shared=shared
+            )
+        others, action, mask = torch.cat(read[:-1], -1), read[-1], self.masked_action[1]
+        return evaluate_masked_perceptrons(last, weights, others, action, mask, shared=shared)
+
+    def _evaluate_with_vmap(
+        self, members: Members, inputs: TensorDictBase, *, shared: bool
+    ) -> Tensor:
+        run: Callable[[TensorDictBase], TensorDictBase] = self.part
+        if self.masked_action is not None:
+            action_key, mask = self.masked_action
+            keys = {"action_key": action_key, "action_value_key": self.key}
+            run = partial(write_masked_values, self.part, mask.mask, **keys)
+        return members.run(run, inputs, shared=shared).get(self.key)
 
 
 def evaluate_perceptrons(
-    layers: Layers, weights: Mapping[str, Tensor], inputs: Tensor, *, shared: bool = True
+    layers: Layers,
+    weights: Mapping[str, Tensor],
+    inputs: Tensor,
+    shape: tuple[int, ...] = (),
+    *,
+    shared: bool = True,
 ) -> Tensor:
     """Outputs of R perceptrons.
 
@@ -147,27 +236,26 @@ def evaluate_perceptrons(
     forward and the backward pass reads and writes whole rows, the gradients of weights included.
 
     Args:
-        layers: of :func:`perceptron_layers`.
+        layers: what :func:`~rlkit_sac.modules.structure.perceptron_layers` found.
         weights: parameters by name, each ``[R, …]``.
         inputs: ``[*, features]``, or ``[R, *, features]``.
+        shape: of the outputs of a state, where they are not a vector.
         shared: whether all have the same inputs.
 
     Returns:
         ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
-    layers, shape = _without_reshaping(layers)
     out = _run(layers, weights, _columns(inputs, shared)).mT
     return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
 
 
 def evaluate_masked_perceptrons(
-    layers: Layers,
+    perceptron: Perceptron,
     weights: Mapping[str, Tensor],
     inputs: Tensor,
     action: Tensor,
-    mask: Tensor,
-    used: Tensor | None,
+    mask: ParameterMask,
     *,
     shared: bool,
 ) -> Tensor:
@@ -177,30 +265,30 @@ def evaluate_masked_perceptrons(
     The last layer computes the outputs that are kept.
 
     Args:
-        layers: of :func:`perceptron_layers`, see :func:`takes_masked_action`.
+        perceptron: one that :meth:`EnsembleOutput.find` lets read a masked action.
         weights: parameters by name, each ``[R, …]``.
         inputs: ``[*, features]``, or ``[R, *, features]``, all but the action.
         action: ``[*, D]``, or ``[R, *, D]``; the layers read it last.
         mask: ``[K, D]``.
-        used: ``[K, n]``, see :func:`~rlkit_sac.modules.masked_critic.used_dimensions`.
         shared: whether all perceptrons have the same inputs.
 
     Returns:
         ``[R, *, K, …]``.
 
     Raises:
-        BatchError: for perceptrons without K outputs, or another action.
+        ConfigError: for perceptrons without K outputs, or another action.
     """
-    batch, count = inputs.shape[not shared : -1], len(mask)
-    ((first, _), *between, (last, _)), shape = _without_reshaping(layers)
+    batch, count = inputs.shape[not shared : -1], len(mask.mask)
+    (first, _), *between, (last, _) = perceptron.layers
     weight, features = weights[f"{first}.weight"], inputs.shape[-1]
     outputs = weights[f"{last}.weight"]
-    shape = shape or outputs.shape[1:2]
-    check_mask(mask, shape[0], action.shape[-1])
+    shape = perceptron.shape or outputs.shape[1:2]
+    check_mask(mask.mask, shape[0], action.shape[-1])
     of_state = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
-    of_actions = _of_actions(weight[..., features:], _columns(action, shared).mT, mask, used)
+    rows = _columns(action, shared).mT
+    of_actions = _of_actions(weight[..., features:], rows, mask.mask, mask.used)
     hidden = of_state.unsqueeze(-2) + of_actions
     hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
     # A compiler fuses this sum with the activation before it, and outputs that are not kept are
@@ -213,34 +301,16 @@ def evaluate_masked_perceptrons(
     return out.transpose(1, 2).reshape(len(out), *batch, *shape)
 
 
-def perceptron_chain(network: TensorDictModuleBase, key: NestedKey) -> Chain | None:
-    """The perceptrons of a network, up to the one that writes an entry; ``None`` for others.
-
-    Args:
-        network: a perceptron or a sequence of modules.
-        key: of the entry, unraveled.
-    """
-    chain: Chain = []
-    for part in flat_parts(network, plain=True):
-        layers = perceptron_layers(part)
-        if layers is None:
-            return None
-        chain.append((cast(TensorDictModule, part), layers))
-        if unravel_key(part.out_keys[0]) == key:
-            return chain
-    return None
-
-
-def takes_masked_action(chain: Chain, key: NestedKey) -> bool:
+def _takes_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
     """Whether the last perceptron of a chain reads the action last, and none before reads it.
 
     It must have several linear layers, of which one comes last, as
     :func:`evaluate_masked_perceptrons` needs them.
     """
-    *before, (last, layers) = chain
-    linear = [isinstance(layer, nn.Linear) for _, layer in _without_reshaping(layers)[0]]
-    *others, read = map(unravel_key, last.in_keys)
-    taken_before = any(key in map(unravel_key, part.in_keys) for part, _ in before)
+    *before, last = chain
+    linear = [isinstance(layer, nn.Linear) for _, layer in last.layers]
+    *others, read = map(unravel_key, last.module.in_keys)
+    taken_before = any(key in map(unravel_key, each.module.in_keys) for each in before)
     return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
 
 
@@ -257,14 +327,6 @@ def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | Non
         for place in range(used.shape[-1])
     )
     return sum(terms, start=next(terms))
-
-
-def _without_reshaping(layers: Layers) -> tuple[Layers, tuple[int, ...]]:
-    """The layers but for a last one that reshapes outputs, and their shape, ``()`` without."""
-    last = layers[-1][1]
-    if isinstance(last, nn.Unflatten):
-        return layers[:-1], tuple(cast(Sequence[int], last.unflattened_size))
-    return layers, ()
 
 
 def _columns(inputs: Tensor, shared: bool) -> Tensor:
@@ -296,17 +358,3 @@ def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:
     if bias is None:
         return torch.bmm(weight, hidden)
     return torch.baddbmm(bias.unsqueeze(-1), weight, hidden)
-
-
-def _is_known(layer: nn.Module) -> bool:
-    """Whether :func:`evaluate_perceptrons` can evaluate the layer, which has no hooks."""
-    known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
-        type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
-    )
-    return known and not has_hooks(layer)
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return isinstance(value, bool | int | float | str | Temperature | None)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDictBase, unravel_key
-from tensordict.nn import TensorDictModuleBase, TensorDictSequential
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
+from rlkit_sac.modules.structure import split_at
 
 #: As many parameters of an action are quicker one by one than as a product of matrices.
 _FEW = 4
@@ -42,8 +43,8 @@ class MaskedCritic(TensorDictModuleBase):
 
     Raises:
         ConfigError: for a critic that does not read the continuous action, or a mask that is no
-            matrix of true and false.
-        BatchError: in the call, for values or actions that the mask does not fit.
+            matrix of true and false; in the call, for a mask that does not fit the actions.
+        BatchError: in the call, for values that the mask does not fit.
 
     Source: Bester et al. 2019 (arXiv:1905.04388), section 4.
 
@@ -111,7 +112,7 @@ def write_masked_values(
         ``tensordict``.
 
     Raises:
-        BatchError: as :class:`MaskedCritic`.
+        ConfigError, BatchError: as :class:`MaskedCritic`.
     """
     before, after = split_at(critic, action_key)
     for part in before:
@@ -221,43 +222,3 @@ class ParameterMask(nn.Module):
         matrix = mask_matrix(mask).to(torch.get_default_dtype())
         self.register_buffer("mask", matrix, persistent=False)
         self.register_buffer("used", used_dimensions(matrix), persistent=False)
-
-
-def split_at(
-    network: TensorDictModuleBase, key: NestedKey
-) -> tuple[list[TensorDictModuleBase], list[TensorDictModuleBase]]:
-    """The parts of a network before the first one that reads an entry, and the others.
-
-    Raises:
-        ConfigError: where no part reads it.
-    """
-    parts, wanted = list(flat_parts(network, plain=True)), unravel_key(key)
-    for place, part in enumerate(parts):
-        if wanted in map(unravel_key, part.in_keys):
-            return parts[:place], parts[place:]
-    raise ConfigError(f"the critic reads {network.in_keys}, not the continuous action {key!r}")
-
-
-def flat_parts(
-    network: TensorDictModuleBase, *, plain: bool = False
-) -> Iterator[TensorDictModuleBase]:
-    """The modules of a network in order, of sequences in it theirs.
-
-    Args:
-        network: any.
-        plain: leave sequences whole that are of a subclass or have hooks, and may do more than to
-            call their modules.
-    """
-    whole = not isinstance(network, TensorDictSequential)
-    if plain:
-        whole = type(network) is not TensorDictSequential or has_hooks(network)
-    if whole:
-        yield network
-        return
-    for part in network.module:
-        yield from flat_parts(part, plain=plain)
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether calling a module does more than its ``forward``."""
-    return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)

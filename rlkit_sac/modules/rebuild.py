@@ -15,13 +15,13 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import stack_critics
-from rlkit_sac.modules.ensemble import changed_layer, structure
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 from rlkit_sac.modules.notes import BUILDERS, Note, note_of
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
+from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.modules.temperature import Temperature
 
 

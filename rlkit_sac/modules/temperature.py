@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -60,28 +61,29 @@ class Temperature:
 
     def initial_parameter(self, alpha_init: float) -> float:
         """The parameter's start for a temperature ``alpha_init``, moved inside the bounds."""
-        lower, upper = self._parameter_bounds()
+        lower, upper = self._parameter_bounds
         value = alpha_init if self.mode == "direct" else math.log(alpha_init)
         return min(max(value, lower), upper)
 
     def alpha(self, parameter: Tensor) -> Tensor:
         r"""The temperature :math:`\alpha` within its bounds; no gradient."""
-        inside = parameter.detach().clamp(*self._parameter_bounds())
+        inside = parameter.detach().clamp(*self._parameter_bounds)
         return inside if self.mode == "direct" else inside.exp()
 
     def loss(
         self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float | Tensor
     ) -> Tensor:
         """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
-        inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds())
+        inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds)
         factor = inside.exp() if self.mode == "exp" else inside
         return temperature_loss(factor, neg_log_prob, target_entropy)
 
     def project_(self, parameter: Tensor) -> None:
         """Move the parameter inside its bounds in place; call it after an optimizer step."""
         with torch.no_grad():
-            parameter.clamp_(*self._parameter_bounds())
+            parameter.clamp_(*self._parameter_bounds)
 
+    @cached_property
     def _parameter_bounds(self) -> tuple[float, float]:
         lower, upper = self.minimum or 0.0, math.inf if self.maximum is None else self.maximum
         if self.mode == "direct":

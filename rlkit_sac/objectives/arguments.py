@@ -60,7 +60,7 @@ class SACOptions(LossOptions):
     r"""What all soft actor-critic losses take beside the fields of their sections.
 
     The sections are those of :mod:`rlkit_sac.config`, such as
-    :class:`~rlkit_sac.config.ContinuousLossConfig`.
+    :class:`~rlkit_sac.config.PlainContinuousLossConfig`.
     """
 
     encoder_network: TensorDictModuleBase | None = None
@@ -113,7 +113,7 @@ def read_options(
     """The keyword arguments of a loss, those of its section checked as in a configuration.
 
     Args:
-        loss: the class, of :func:`takes`.
+        loss: the class, of :func:`with_options_from`.
         given: its keyword arguments; pairs may be tuples, numbers tensors, and ``target_entropy``
             a function of the action spec.
         mask: whether there is a mask of parameters, which the section has as ``parameter_mask``.
@@ -146,7 +146,9 @@ def _without_functions(value: Any) -> Any:
     return "auto" if callable(value) else value
 
 
-def takes(section: type[ReturnConfig], others: type[LossOptions]) -> Callable[[Class], Class]:
+def with_options_from(
+    section: type[ReturnConfig], others: type[LossOptions]
+) -> Callable[[Class], Class]:
     """Let the signature of a loss show the options that its ``**options`` are.
 
     Args:

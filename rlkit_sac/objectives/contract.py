@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -20,34 +20,40 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.memory import policy_states
+from rlkit_sac.modules.ensemble import Members
+from rlkit_sac.modules.memory import Memory, policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
+from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.checks import check_widths, refuse_batch_norm
-from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.memory import Pass, RecurrentNetwork, Rows, TransitionsT
-from rlkit_sac.objectives.transitions import TransitionKeys, detached
+from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
+from rlkit_sac.objectives.checks import check_widths
+from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
 from rlkit_sac.valid_steps import of_each_step, valid_steps
 
 Result = TypeVar("Result")
+P = ParamSpec("P")
+LossT = TypeVar("LossT", bound="LossContract")
 
 
-def names_misfits(method: Callable[..., Result]) -> Callable[..., Result]:
+def name_mismatched_entries(
+    method: Callable[Concatenate[LossT, P], Result],
+) -> Callable[Concatenate[LossT, P], Result]:
     """Let a method of a loss name entries of another width or type than its networks read.
 
     Args:
-        method: of a batch. Where it raises a `RuntimeError`, PyTorch's for what does not fit, such
-            an entry is looked for, and becomes a `BatchError`.
+        method: a method of a batch. Where it raises a `RuntimeError`, PyTorch's for what does not
+            fit, such an entry is looked for, and becomes a `BatchError`.
     """
 
     @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Result:
+    def call(self: LossT, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         try:
             return method(self, *args, **kwargs)
         except RuntimeError:
             if args and isinstance(args[0], TensorDictBase):
-                for name in (each for each in self.network_names if each not in self.recurrent):
-                    check_widths(name, getattr(self, name), args[0], self._like.dtype)
+                for name in self.network_names:
+                    if name not in self.recurrent:
+                        check_widths(name, getattr(self, name), args[0], self._like.dtype)
             raise
 
     return call
@@ -86,11 +92,12 @@ class LossContract(LossModule):
     #: Entries the priors read at a state.
     _prior_keys: Sequence[NestedKey] = ()
     _in_keys: list[NestedKey] | None
-    _read_keys: TransitionKeys | None
+    #: Found by the first call after ``set_keys``.
+    _transition_keys: TransitionKeys | None
     _out_keys: list[str] | None
 
     def __init__(self, options: LossOptions) -> None:
-        self._in_keys = self._read_keys = self._out_keys = None
+        self._in_keys = self._transition_keys = self._out_keys = None
         super().__init__()
         self.reduction, self.scalar_output_mode = options.reduction, options.scalar_output_mode
         self.use_prioritized_weights = options.use_prioritized_weights
@@ -115,9 +122,10 @@ class LossContract(LossModule):
 
     def _network_keys(self) -> Iterable[NestedKey]:
         """Entries the networks read at a state, but for those of memories and of the encoder."""
-        networks = {name: getattr(self, name) for name in self.network_names}
-        read = (self.recurrent.get(name, each).in_keys for name, each in networks.items())
-        return (key for key in chain(*read, self._mask_keys) if key not in self._encoded_keys)
+        in_keys = (
+            self.recurrent.get(name, getattr(self, name)).in_keys for name in self.network_names
+        )
+        return (key for key in chain(*in_keys, self._mask_keys) if key not in self._encoded_keys)
 
     @property
     def _mask_keys(self) -> list[NestedKey]:
@@ -125,23 +133,20 @@ class LossContract(LossModule):
         key = getattr(self.tensor_keys, "action_mask", None)
         return [] if key is None else [key]
 
-    @property
-    def _transitions(self) -> TransitionKeys:
-        """These entries, found once, and again after ``set_keys``."""
-        if self._read_keys is None:
-            self._read_keys = TransitionKeys(
-                self.tensor_keys,
-                self._actions,
-                self._network_keys(),
-                self._prior_keys,
-                outcomes=self.outcomes,
-                recurrent=bool(self.recurrent),
-            )
-        return self._read_keys
+    def _find_transition_keys(self) -> TransitionKeys:
+        """Find these entries by the accepted keys, as ``set_keys`` left them."""
+        return TransitionKeys(
+            self.tensor_keys,
+            self._actions,
+            self._network_keys(),
+            self._prior_keys,
+            outcomes=self.outcomes,
+            recurrent=bool(self.recurrent),
+        )
 
     def _batch_keys(self) -> list[NestedKey]:
         """Every entry that the loss reads."""
-        return self._transitions.in_keys()
+        return self._find_transition_keys().in_keys()
 
     @property
     def in_keys(self) -> list[NestedKey]:
@@ -174,9 +179,48 @@ class LossContract(LossModule):
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
         # Computed again when read; the targets have no keys of their own.
-        self._in_keys = self._read_keys = None
+        self._in_keys = self._transition_keys = None
 
     # ------------------------------------------------------------------ networks and numbers
+
+    def _register_network(
+        self, name: str, network: nn.Module, *, create_target_params: bool = False
+    ) -> None:
+        """Register the parameters of a network under its name."""
+        refuse_batch_norm(network, name)
+        self.convert_to_functional(network, name, create_target_params=create_target_params)
+        self.network_names += (name,)
+
+    def _register_ensemble(
+        self, name: str, networks: list[nn.Module], *, create_target_params: bool
+    ) -> None:
+        """Register the stacked parameters of networks of one structure under a name."""
+        alone = len(networks) == 1
+        # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
+        # this loss would see; given the network itself it makes parameters, but redraws them.
+        self.convert_to_functional(
+            networks[0] if alone else networks,
+            name,
+            len(networks),
+            create_target_params=create_target_params,
+        )
+        self.network_names += (name,)
+        if not alone:
+            return
+        initial = TensorDict.from_module(networks[0]).data.unsqueeze(0)
+        params: TensorDictParams = getattr(self, f"{name}_params")
+        params.data.copy_(initial)
+        if create_target_params:
+            self._modules[f"target_{name}_params"].data.copy_(initial)
+        for path, parameter in networks[0].named_parameters():
+            params.get(tuple(path.split("."))).requires_grad_(parameter.requires_grad)
+
+    def _find_memories(self, names: Iterable[str]) -> None:
+        """Keep the parts of networks with a memory."""
+        for name in names:
+            network = attrgetter(name)(self)
+            if any(isinstance(module, Memory) for module in network.modules()):
+                self.recurrent[name] = RecurrentNetwork.find(network, name)
 
     @property
     def _encoded_keys(self) -> list[NestedKey]:
@@ -187,7 +231,6 @@ class LossContract(LossModule):
         """Register an encoder of the states, once for the networks, which read what it writes."""
         if encoder is None:
             return
-        refuse_batch_norm(encoder, "encoder_network")
         if same := set(encoder.in_keys) & set(encoder.out_keys):
             raise ConfigError(f"encoder_network reads and writes {same}: write another entry")
         for name in self.network_names:
@@ -197,76 +240,70 @@ class LossContract(LossModule):
                     f"{name} reads {read}, and nothing of what encoder_network writes, "
                     f"{encoder.out_keys}: let the networks read that in place of the observation"
                 )
-        self.convert_to_functional(encoder, "encoder_network")
-        self.network_names += ("encoder_network",)
+        self._register_network("encoder_network", encoder)
 
-    def _find_memory(self, name: str) -> None:
-        """Keep the parts of a network with a memory."""
-        network = attrgetter(name)(self)
-        parts = None if network is None else RecurrentNetwork.of(network, name)
-        if parts is not None:
-            self.recurrent[name] = parts
-
-    __call__ = names_misfits(LossModule.__call__)
+    __call__ = name_mismatched_entries(LossModule.__call__)
 
     def _normalized(self, states: TensorDictBase) -> TensorDictBase:
-        """States with normalized observations."""
+        """Return states with normalized observations."""
         for name in ("observation_normalizer", "critic_normalizer"):
             normalizer: ObservationNormalizer | None = getattr(self, name, None)
             if normalizer is not None and normalizer.key in states.keys():  # noqa: SIM118
                 states = normalizer.normalized(states)
         return states
 
-    def _remember(
+    def _encode(
         self,
         tensordict: TensorDictBase,
-        read: TransitionsT,
+        transitions: TransitionsT,
         done: Tensor,
-        passes: Iterable[Pass],
+        memory_passes: Iterable[MemoryPass],
     ) -> TransitionsT:
-        """The steps after the burn-in, encoded, with what the memories remember there."""
+        """Return the steps after the burn-in, encoded, with what the memories remember there."""
         if self.encoder_network is not None:
-            states = self._encoded(read.states)
+            states = self._encoded(transitions.states)
             with torch.no_grad():
-                read = replace(read, states=states, next_states=self._encoded(read.next_states))
+                next_states = self._encoded(transitions.next_states)
+            transitions = replace(transitions, states=states, next_states=next_states)
         if not self.recurrent:
             if self.burn_in:
                 raise ConfigError(
                     f"burn_in is {self.burn_in}, but no network has a memory: leave it 0"
                 )
-            return read
-        rows = Rows.of(
+            return transitions
+        rows = MemoryRows.read(
             tensordict,
-            read,
+            transitions,
             normalized=self._normalized,
             done=done.bool(),
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
         )
-        return rows.encode(read, passes)
+        return rows.encode(transitions, memory_passes)
 
     def _members(self, network: nn.Module, params: TensorDictBase) -> Members:
-        """A network with its parameters, or those of several."""
-        how = self.vmap_randomness, self.deactivate_vmap, self._like.dtype
-        return Members(network, params, *how)
+        """Return a network with its parameters, or those of several."""
+        dtype = next(self.parameters()).dtype
+        return Members(network, params, self.vmap_randomness, self.deactivate_vmap, dtype)
 
     def _encoded(self, states: TensorDictBase) -> TensorDictBase:
-        """States with what the encoder writes there."""
+        """Return states with what the encoder writes there."""
         params, keys = self.encoder_network_params, self._encoded_keys
         with params.to_module(self.encoder_network, preserve_module_state=False):
             written = self.encoder_network(self._normalized(states).copy())
         return states.copy().update(written.select(*keys))
 
     def _head(self, name: str) -> Any:
-        """A network, or what comes after its memory."""
+        """Return a network, or what comes after its memory."""
         return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
 
     def _head_inputs(self, name: str, states: TensorDictBase, entry: str = "") -> TensorDictBase:
-        """What :meth:`_head` reads at some states, of what a memory remembers ``entry``.
+        """Return what :meth:`_head` reads at some states, of what a memory remembers ``entry``.
 
         Networks other than the critics do not train the encoder.
         """
-        states = detached(states, self._encoded_keys)
+        if self.encoder_network is not None:
+            states = detach_entries(states, self._encoded_keys)
         if name not in self.recurrent:
             return states
         return self.recurrent[name].head_inputs(states, entry or name)
@@ -288,9 +325,9 @@ class LossContract(LossModule):
         return self
 
     @property
-    @abstractmethod
     def _like(self) -> Tensor:
-        """A parameter or buffer with the dtype and the device of this loss."""
+        """A parameter, of the dtype and the device of this loss."""
+        return next(self.parameters())
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training; a compiled update uses it without recompilation.
@@ -324,20 +361,25 @@ class LossContract(LossModule):
 
     # ------------------------------------------------------------------ reduction and output
 
+    def _valid_steps(self, batch: TensorDictBase) -> Tensor | None:
+        """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks."""
+        masks = [key for key in self._loss_mask_keys() if batch.get(key, None) is not None]
+        return valid_steps(batch, masks) if masks else None
+
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
-        if self.use_prioritized_weights is False:
+        key = self.tensor_keys.priority_weight
+        if self.use_prioritized_weights is False or batch.get(key, None) is None:
             return None
-        weights = of_each_step(batch, self.tensor_keys.priority_weight)
-        if weights is None:
-            return None
-        valid = valid_steps(batch, self._loss_mask_keys())
+        weights, valid = of_each_step(batch, key), self._valid_steps(batch)
+        assert weights is not None
         # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 
     def _reduce(self, loss: Tensor, batch: TensorDictBase, weights: Tensor | None) -> Tensor:
         """TorchRL's reduction over the valid steps; zero, not 0 / 0, if the weights sum to 0."""
         if self.reduction == "none":
-            return self._with_burn_in(self._reduce_loss(loss, batch, weights=weights))
+            loss = self._reduce_loss(loss, batch, weights=weights)
+            return self._with_burn_in(loss) if self.burn_in else loss
         if weights is None or self.reduction != "mean":
             return self._reduce_loss(loss, batch, weights=weights)
         total = weights.sum()
@@ -346,22 +388,18 @@ class LossContract(LossModule):
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
         """The reduced value of a single loss, with the batch's importance weights."""
-        trained = self._after_burn_in(batch)
+        trained = batch[..., self.burn_in :] if self.burn_in else batch
         return self._reduce(loss, trained, self._importance_weights(trained))
 
-    def _after_burn_in(self, batch: TensorDictBase) -> TensorDictBase:
-        """The steps ``[*, T']`` of a batch ``[*, T]`` that losses cover."""
-        return batch[..., self.burn_in :] if self.burn_in else batch
-
     def _with_burn_in(self, values: Tensor) -> Tensor:
-        """Values ``[*, T']`` of the steps that losses cover, after zeros for the others."""
-        return pad(values, (self.burn_in, 0)) if self.burn_in else values
+        """Values ``[*, T']`` of the steps that losses cover, after zeros for the burn-in."""
+        return pad(values, (self.burn_in, 0))
 
     def _output(
         self, losses: dict[str, Tensor], scalars: dict[str, Tensor], batch: TensorDictBase
     ) -> TensorDictBase:
         """Reduce the losses and add the scalars."""
-        trained = self._after_burn_in(batch)
+        trained = batch[..., self.burn_in :] if self.burn_in else batch
         weights = self._importance_weights(trained)
         out = TensorDict(
             {name: self._reduce(loss, trained, weights) for name, loss in losses.items()},

@@ -19,11 +19,10 @@ from torch import Tensor
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
-from rlkit_sac.modules.masked_critic import flat_parts
+from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
-from rlkit_sac.objectives.checks import check_flag, fill_invalid
-from rlkit_sac.objectives.members import Members
-from rlkit_sac.objectives.transitions import Transitions
+from rlkit_sac.modules.structure import flat_parts, path_of
+from rlkit_sac.objectives.batch import Transitions, check_flag, fill_invalid
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
 ENCODED = "_encoded"
@@ -32,7 +31,7 @@ TransitionsT = TypeVar("TransitionsT", bound=Transitions)
 
 
 @dataclass(frozen=True)
-class Rows:
+class MemoryRows:
     """Rows ``[*, T]`` of a batch, as memories read them.
 
     Attributes:
@@ -51,17 +50,17 @@ class Rows:
     burn_in: int
 
     @classmethod
-    def of(
+    def read(
         cls,
         tensordict: TensorDictBase,
-        read: Transitions,
+        transitions: Transitions,
         *,
         normalized: Callable[[TensorDictBase], TensorDictBase],
         done: Tensor,
         networks: Iterable[RecurrentNetwork],
         burn_in: int,
-    ) -> Rows:
-        r"""Find where memories begin and forget.
+    ) -> MemoryRows:
+        r"""Find where in a batch memories begin and forget.
 
         A memory is kept, :math:`\text{keep}_t = \neg\text{is\_init}_t \wedge \neg\text{cut}_{t-1}`,
         where ``cut`` holds at the end of an episode and in invalid steps. A row begins with the
@@ -69,17 +68,18 @@ class Rows:
 
         Args:
             tensordict: the batch ``[*, T]``, which may hold states of memories.
-            read: what the loss reads of it.
+            transitions: what the loss reads of it.
             normalized: normalizes observations.
-            done: of the batch, ``[*, T, 1]``.
-            networks: with the memories.
+            done: where episodes of the batch end, ``[*, T, 1]``.
+            networks: those with a memory.
             burn_in: number of first steps that are only remembered.
 
         Raises:
             BatchError: for a burn-in as long as the rows, or ``is_init`` of another shape.
         """
-        length, valid = tensordict.batch_size[-1], read.valid
-        states, next_states = normalized(read.states), normalized(read.next_states)
+        length, valid = tensordict.batch_size[-1], transitions.valid
+        states = normalized(transitions.states)
+        next_states = normalized(transitions.next_states)
         if burn_in >= length:
             raise BatchError(
                 f"burn_in is {burn_in}, but the rows of the batch have {length} steps: wanted rows "
@@ -98,36 +98,38 @@ class Rows:
         states = states.copy().set("is_init", believed)
         return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
 
-    def encode(self, read: TransitionsT, passes: Iterable[Pass]) -> TransitionsT:
-        """The steps after the burn-in, with what memories remember there.
+    def encode(
+        self, transitions: TransitionsT, memory_passes: Iterable[MemoryPass]
+    ) -> TransitionsT:
+        """Return the steps after the burn-in, with what memories remember there.
 
         Args:
-            read: the batch and its states, as the loss reads them.
-            passes: of all memories.
+            transitions: the batch and its states, as the loss reads them.
+            memory_passes: the passes of all memories.
         """
         after = (..., slice(self.burn_in, None))
-        states, next_states = read.states[after], read.next_states[after]
-        for each in passes:
-            encoded, next_encoded = each.network.encode(self, each)
-            if each.at_states:
-                states.set((ENCODED, each.entry), encoded)
+        states, next_states = transitions.states[after], transitions.next_states[after]
+        for memory_pass in memory_passes:
+            encoded, next_encoded = memory_pass.network.encode(self, memory_pass)
+            if memory_pass.at_states:
+                states.set((ENCODED, memory_pass.entry), encoded)
             if next_encoded is not None:
-                next_states.set((ENCODED, each.entry), next_encoded)
-        valid = None if read.valid is None else read.valid[after]
+                next_states.set((ENCODED, memory_pass.entry), next_encoded)
+        valid = None if transitions.valid is None else transitions.valid[after]
+        batch = transitions.batch[after]
         return replace(
-            read, batch=read.batch[after], states=states, next_states=next_states, valid=valid
+            transitions, batch=batch, states=states, next_states=next_states, valid=valid
         )
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What is encoded with one set of parameters.
+class MemoryPass:
+    """One run of a memory over the rows of a batch, with one set of parameters.
 
     Attributes:
         network: whose memory runs.
         entry: under which encoded states hold what it remembers.
         members: the network with its parameters, or R of them.
-        indices: which of the stored states of an ensemble belong to the networks; default all.
         at_states: whether states are encoded.
         at_next_states: whether next states are.
         grad: whether with gradients.
@@ -138,7 +140,6 @@ class Pass:
     network: RecurrentNetwork
     entry: str
     members: Members
-    indices: Tensor | None = None
     at_states: bool = True
     at_next_states: bool = True
     grad: bool = True
@@ -154,17 +155,19 @@ class RecurrentNetwork:
         network: the whole; the parts share its modules.
         embedding: what computes the inputs of the memory.
         memory: its cells; they are run by their weights.
+        cells_path: where in the network the cells are.
         head: what reads the output of the memory.
     """
 
     network: TensorDictModuleBase
     embedding: TensorDictSequential
     memory: Memory
+    cells_path: str
     head: TensorDictModuleBase
 
     @classmethod
-    def of(cls, network: TensorDictModuleBase, name: str) -> RecurrentNetwork | None:
-        """The parts of a network; ``None`` without a memory.
+    def find(cls, network: TensorDictModuleBase, name: str) -> RecurrentNetwork:
+        """Find the parts of a network with a memory.
 
         Args:
             network: ``TensorDictSequential(embedding…, memory, head…)``, sequences in it flattened.
@@ -174,13 +177,11 @@ class RecurrentNetwork:
             ConfigError: for a memory at another place, or several.
         """
         parts = list(flat_parts(network))
-        memories = [any(isinstance(each, Memory) for each in part.modules()) for part in parts]
-        found = [place for place, has_memory in enumerate(memories) if has_memory]
-        if not found:
-            return None
-        place = found[0]
+        memories = [any(isinstance(module, Memory) for module in part.modules()) for part in parts]
+        places = [place for place, has_memory in enumerate(memories) if has_memory]
+        place = places[0]
         memory, after = parts[place], parts[place + 1 :]
-        if len(found) > 1 or not isinstance(memory, Memory) or not after:
+        if len(places) > 1 or not isinstance(memory, Memory) or not after:
             raise ConfigError(
                 f"{name} has its memory at another place than a loss can run it: wanted "
                 "TensorDictSequential(embedding, memory, head) with one GRUMemory or LSTMMemory "
@@ -190,7 +191,8 @@ class RecurrentNetwork:
         head = after[0] if len(after) == 1 else TensorDictSequential(*after)
         if isinstance(after[-1], ProbabilisticTensorDictModule):
             head = ProbabilisticTensorDictSequential(*after)
-        return cls(network, TensorDictSequential(*parts[:place]), memory, head)
+        cells_path = path_of(cells_of(memory), network)
+        return cls(network, TensorDictSequential(*parts[:place]), memory, cells_path, head)
 
     @property
     def state_keys(self) -> list[NestedKey]:
@@ -213,17 +215,19 @@ class RecurrentNetwork:
         Raises:
             ConfigError: naming them.
         """
-        read = TensorDictSequential(*self.embedding.module, self.memory).in_keys
-        found = [key for key in map(unravel_key, read) if key in written]
-        if found:
+        in_keys = TensorDictSequential(*self.embedding.module, self.memory).in_keys
+        refused = [key for key in map(unravel_key, in_keys) if key in written]
+        if refused:
             raise ConfigError(
-                f"the memory of {name} reads {', '.join(map(repr, found))}, which the actor writes:"
-                " actions enter after a memory, in its head; let it read the observation and "
-                "'prev_action'"
+                f"the memory of {name} reads {', '.join(map(repr, refused))}, which the actor "
+                "writes: actions enter after a memory, in its head; let it read the observation "
+                "and 'prev_action'"
             )
 
-    def encode(self, rows: Rows, of: Pass) -> tuple[TensorDictBase, TensorDictBase | None]:
-        r"""What the head reads of the memory, at the states of rows and at the next ones.
+    def encode(
+        self, rows: MemoryRows, memory_pass: MemoryPass
+    ) -> tuple[TensorDictBase, TensorDictBase | None]:
+        r"""Return what the head reads of the memory, at the states of rows and at the next ones.
 
         .. math::
             h_t &= f(\text{keep}_t\,h_{t-1}, x_t) \\
@@ -234,33 +238,34 @@ class RecurrentNetwork:
 
         Args:
             rows: the batch.
-            of: the parameters, and what is encoded.
+            memory_pass: the parameters, and what is encoded.
 
         Returns:
             For the T' steps after the burn-in, entries ``[*, T', …]``, ``[*, T', R, …]`` for an
             ensemble.
         """
-        members, cells, burn_in = of.members, cells_of(self.memory), rows.burn_in
+        members, burn_in = memory_pass.members, rows.burn_in
         params = members.params
-        weights = members.params_of(cells)
-        layers = layer_weights(lambda name: weights.get(name, None), cells.num_layers)
-        state = self._start(rows, layers[0].weight_hh, of.indices)
-        grad = of.grad and torch.is_grad_enabled()
+        weights = members.params_at(self.cells_path)
+        num_layers = cells_of(self.memory).num_layers
+        layers = layer_weights(lambda name: weights.get(name, None), num_layers)
+        state = self._start(rows, layers[0].weight_hh, members.indices)
+        grad = memory_pass.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
                 inputs, _ = self._embed(rows.states[..., :burn_in], members)
                 before = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
-                state = tuple(each[..., -1, :, :] for each in before)
+                state = tuple(part[..., -1, :, :] for part in before)
         with torch.set_grad_enabled(grad):
-            states = rows.states if of.states_grad else rows.states.detach()
+            states = rows.states if memory_pass.states_grad else rows.states.detach()
             inputs, written = self._embed(states[..., burn_in:], members)
             after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
             encoded = self._encoded(after[0], written, params)
-        if not of.at_next_states:
+        if not memory_pass.at_next_states:
             return encoded, None
-        with torch.set_grad_enabled(grad and of.next_grad):
+        with torch.set_grad_enabled(grad and memory_pass.next_grad):
             inputs, written = self._embed(rows.next_states[..., burn_in:], members)
-            flat = tuple(each.flatten(-4, -3) for each in after)
+            flat = tuple(part.flatten(-4, -3) for part in after)
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
             return encoded, self._encoded(output, written, params)
 
@@ -285,48 +290,49 @@ class RecurrentNetwork:
         """
         encoded, time = states.get((ENCODED, entry)), states.ndim
         members = next(iter(encoded.values(True, True))).shape[time]
-        read = states.select(*self.head.in_keys, strict=False).expand(members, *states.batch_size)
-        of_each = read.copy()
+        inputs = states.select(*self.head.in_keys, strict=False)
+        inputs = inputs.expand(members, *states.batch_size).copy()
         for key, value in encoded.items(True, True):
-            of_each.set(key, (value.detach() if detached else value).movedim(time, 0))
-        return of_each
+            inputs.set(key, (value.detach() if detached else value).movedim(time, 0))
+        return inputs
 
-    def _start(self, rows: Rows, weight: Tensor, indices: Tensor | None) -> State:
+    def _start(self, rows: MemoryRows, weight: Tensor, indices: Tensor | None) -> State:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = cells_of(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
         start = []
         for key in self.state_keys:
-            found = rows.stored.get(key, None)
-            if found is None:
+            state = rows.stored.get(key, None)
+            if state is None:
                 start.append(weight.new_zeros(*ensemble, count, *shape))
                 continue
-            of_each = found.ndim == len(lead) + 3
-            if of_each and indices is not None:
-                found = found.index_select(-3, indices)
+            one_per_member = state.ndim == len(lead) + 3
+            if one_per_member and indices is not None:
+                state = state.index_select(-3, indices)
             wanted = {(*lead, *shape), (*lead, *ensemble, *shape)}
-            if tuple(found.shape) not in wanted:
+            if tuple(state.shape) not in wanted:
                 raise BatchError(
-                    f"the state {key!r} has the shape {list(found.shape)} at the first step, wanted"
-                    f" {' or '.join(str(list(each)) for each in sorted(wanted, key=len))}"
+                    f"the state {key!r} has the shape {list(state.shape)} at the first step, wanted"
+                    f" {' or '.join(str(list(sizes)) for sizes in sorted(wanted, key=len))}"
                 )
-            flat = found.reshape(count, *found.shape[len(lead) :])
-            start.append(flat.transpose(0, 1) if of_each else flat.expand(*ensemble, *flat.shape))
+            flat = state.reshape(count, *state.shape[len(lead) :])
+            expanded = flat.expand(*ensemble, *flat.shape)
+            start.append(flat.transpose(0, 1) if one_per_member else expanded)
         return tuple(start)
 
     def _embed(self, states: TensorDictBase, members: Members) -> tuple[Tensor, TensorDictBase]:
         """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
         key, params = self.memory.in_keys[0], members.params
-        each = (*params.batch_size, *states.batch_size)
-        own = chain(self.embedding.parameters(), self.embedding.buffers())
-        if params.batch_size and next(own, None) is not None:
-            written = members.run(self.embedding, states.expand(*each))
+        batch_size = torch.Size((*params.batch_size, *states.batch_size))
+        tensors = chain(self.embedding.parameters(), self.embedding.buffers())
+        if params.batch_size and next(tensors, None) is not None:
+            written = members.run(self.embedding, states.expand(*batch_size))
         else:
             with params.to_module(self.network, preserve_module_state=False):
                 written = self.embedding(states.copy())
         written = written.select(key, *self.embedding.out_keys)
-        if written.batch_size != torch.Size(each):
-            written = written.expand(*each)
+        if written.batch_size != batch_size:
+            written = written.expand(*batch_size)
         inputs = written.get(key)
         return inputs.reshape(*params.batch_size, -1, *inputs.shape[-2:]), written
 
@@ -338,7 +344,7 @@ class RecurrentNetwork:
         entries = written.copy().set(output, h[..., -1, :].reshape(*written.batch_size, -1))
         if params.batch_size:
             time = written.ndim - 1
-            entries = entries.apply(lambda each: each.movedim(0, time), batch_size=[])
+            entries = entries.apply(lambda entry: entry.movedim(0, time), batch_size=[])
             entries.batch_size = written.batch_size[1:]
         return entries
 

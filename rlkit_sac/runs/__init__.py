@@ -39,3 +39,5 @@ from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video
+
+__all__ = [name for name, value in globals().items() if callable(value)]

@@ -25,7 +25,7 @@ from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, named
 from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
@@ -55,7 +55,7 @@ class RunDirectory:
         info: the content of ``run.json``.
 
     Raises:
-        RunError: if ``run.json`` is missing or not that of a run.
+        ConfigError: if ``run.json`` is missing or not that of a run.
 
     >>> import tempfile
     >>> from rlkit_sac.config import EnvConfig
@@ -102,8 +102,9 @@ class RunDirectory:
         except OSError as error:
             reason = error.strerror
             raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
-        write_config(path, config)
         facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
+        facts["configuration"] = getattr(config, "configuration", "default")
+        facts["config_sha256"] = write_config(path, config)
         info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
         _write_info(path / "run.json", info)
         return cls(path)
@@ -173,12 +174,13 @@ class RunDirectory:
     def __enter__(self) -> RunDirectory:
         if self._followed:
             return self
-        try:
-            self._lock.acquire()
-        except Timeout:
-            raise ConfigError(
-                f"{self.path} is in use by another process; wait for its end or start a new run"
-            ) from None
+        with os_errors_named(f"cannot lock {self.path}"):
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise ConfigError(
+                    f"{self.path} is in use by another process; wait for its end or start a new run"
+                ) from None
         self.info = _read_info(self.path / "run.json")  # its last holder may have changed it
         return self
 
@@ -205,14 +207,14 @@ class RunDirectory:
             self._lock.release()
 
 
-def write_config(path: Path, config: Any) -> None:
-    """Write or replace the ``config.yaml`` of a run directory.
+def write_config(path: Path, config: Any) -> str:
+    """Write or replace the ``config.yaml`` of a run directory, and return its checksum.
 
     Args:
         path: the run directory.
         config: a configuration dataclass.
     """
-    write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
+    return write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
 
 
 class CSVLog:
@@ -381,9 +383,10 @@ def _write_info(path: Path, info: dict[str, Any]) -> None:
 
 
 def _read_info(path: Path) -> dict[str, Any]:
-    info = read_description(path)
-    if info.get("format_version") != FORMAT_VERSION:
-        raise RunError(f"{path} is not the run.json of a run (format version {FORMAT_VERSION})")
+    with named(f"cannot use {path.parent}"):
+        info = read_description(path)
+        if info.get("format_version") != FORMAT_VERSION or not isinstance(info.get("script"), str):
+            raise RunError(f"{path} is not the run.json of a run (format version {FORMAT_VERSION})")
     return info
 
 

@@ -29,9 +29,9 @@ def run_recipe(
 ) -> None:
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
-    A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
-    which run the same command once for each seed, see `run_seeds`, and ``--trials N``, see
-    :func:`~rlkit_sac.runs.sweep.run_sweep`. The options are checked as a whole
+    A recipe whose configuration has ``seed`` and ``resume`` also takes ``--seeds 0,1,2`` and
+    ``--jobs N``, which run the same command once for each seed, see `run_seeds`, and
+    ``--trials N``, see :func:`~rlkit_sac.runs.sweep.run_sweep`. The options are checked as a whole
     before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
     of several seeds.
 
@@ -122,9 +122,9 @@ def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[s
         try:
             return main(config)
         except ConfigError as error:
-            lines = [line.partition(": ") for line in str(error).splitlines()]
-            text = "\n".join(where.get(key, key) + colon + rest for key, colon, rest in lines)
-            raise ConfigError(text) from error.__cause__
+            lines = (line.partition(": ") for line in str(error).splitlines())
+            named = (where.get(key, key) + colon + rest for key, colon, rest in lines)
+            raise ConfigError(*named) from error.__cause__
 
 
 def stored_options(config: Any, path: str) -> Mapping[str, Any]:
@@ -170,7 +170,7 @@ def _parse(
 ) -> tuple[Config, SeveralOptions, dict[str, str]]:
     """The configuration, the seeds or trials to run, and where each option was set."""
     config, several = config_class(), SeveralOptions()
-    configs = [several, config] if hasattr(config, "seed") else [config]
+    configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
     where, problems = set_options(configs, argv, stored_options=partial(stored_options, config))
     if several.seeds is not None or several.trials is not None:
         if not problems:  # once, and not in the process of each run

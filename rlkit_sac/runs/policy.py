@@ -17,8 +17,8 @@ from rlkit_sac.config.options import options_of
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
 from rlkit_sac.errors import ConfigError, RunError, summary
-from rlkit_sac.modules.ensemble import changed_layer, structure
 from rlkit_sac.modules.rebuild import build_from_note, check_function, checked_note
+from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
 from rlkit_sac.runs.directory import best_frames

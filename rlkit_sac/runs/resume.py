@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Space
 from torchrl.envs import EnvBase
@@ -16,6 +15,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
+from rlkit_sac.config.read import read_yaml
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
@@ -24,9 +24,10 @@ from rlkit_sac.envs.spaces import at, leaves
 from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
-from rlkit_sac.modules.ensemble import changed_layer
+from rlkit_sac.modules.structure import changed_layer
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, read_evaluations
+from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.machine import interrupted_run, num_ranks
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
@@ -90,9 +91,8 @@ def find_start(config: BaseRunConfig, path: str | None = None) -> Checkpoint | N
     path = config.resume if path is None else path
     if path is not None and config.start is None:
         start = Checkpoint.find(path)
-        with named(f"cannot resume from {start.folder}"):
-            info = RunDirectory(start.run_path).info
-        if info.get("env_function") and info["task"] not in gym.registry:
+        info = RunDirectory(start.run_path).info
+        if info.get("env_function") and not config.env_function:
             go_on = f"rlkit_sac.Run({start.run_path.as_posix()!r}, env=function).resume()"
             raise ConfigError(
                 f"a Python function made the environments of {start.run_path}: use {go_on}"
@@ -163,20 +163,24 @@ def _check_equal(name: str, found: Any, wanted: Any, run: Path | str) -> None:
         )
 
 
-def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
+def check_resume(config: BaseRunConfig, start: Checkpoint) -> list[str]:
     """Refuse to resume a run that is complete, or with options that must not change.
 
     Args:
         config: of the run.
         start: where it resumes.
 
+    Returns:
+        The options that somebody has changed in ``config.yaml`` to values that the run will not
+        have.
+
     Raises:
-        ConfigError: with one line for each problem.
+        ConfigError: with one line for each problem, or if ``config.yaml`` cannot be read.
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
     stop_at, solved = config.evaluation.stop_at, False
+    info = RunDirectory(run_path).info
     with named(f"cannot resume from {folder}"):
-        info = RunDirectory(run_path).info
         if stop_at is not None and info["status"] == "finished":
             rows = read_evaluations(run_path)
             solved = bool((rows["return_mean"][rows["frames"] == frames] >= stop_at).any())
@@ -208,6 +212,12 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> None:
             f"{num_ranks()}"
         )
     refuse(problems)
+    file = run_path / "config.yaml"
+    if not file.is_file() or sha256(file.read_bytes()) == info.get("config_sha256"):
+        return []
+    values = {setting.key: setting.value for setting in read_yaml(file, config)}
+    known = {key: (value, start.config.get(key)) for key, value in options.items()}
+    return [key for key in known | values if values.get(key) not in known.get(key, [None])]
 
 
 def task_facts(env: EnvBase) -> dict[str, Any]:

@@ -415,10 +415,10 @@ def _begin(
     if rank() > 0:
         return
     if start is not None:
-        write_config(directory.path, dataclasses.replace(config, resume=None))
+        checksum = write_config(directory.path, dataclasses.replace(config, resume=None))
         reasons += changes(directory.info, facts, log.updates)
         facts |= {"frames": log.frames, "updates": log.updates}
-        facts |= {"resumed_at": resumed_at, "exact": not reasons}
+        facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
     directory.begin(**facts)
     if start is not None:
         checkpoints.prune()

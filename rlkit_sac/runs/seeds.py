@@ -63,7 +63,7 @@ class Processes:
     def __init__(self, config: Any, argv: Sequence[str], kind: str) -> None:
         one_run = vars(SeveralOptions()).items()
         words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
-        self._command = [sys.executable, sys.argv[0], *argv, *words]
+        self._command = [sys.executable, sys.argv[0], *argv, "--", *words]
         self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
         self._kind = kind
         self._running: list[subprocess.Popen[bytes]] = []
@@ -244,7 +244,7 @@ def report_seeds(runs: Sequence[Path], name: str) -> str:
         table = final_performance(data)
         for suffix in (".csv", ".md"):
             write_table(table, folder / f"final_performance{suffix}")
-        text.append(markdown_table(table.drop(columns=["task", "recipe"])))
+        text.append(markdown_table(table.drop(columns=["task", "recipe", "configuration"])))
         places["final performance"] = str(folder / "final_performance.md")
         plot_learning_curves(data, path=folder / "learning_curve.png")
         places["learning curve"] = str(folder / "learning_curve.png")

@@ -27,7 +27,7 @@ from rlkit_sac.analysis import write_table
 from rlkit_sac.config.options import Option, config_errors, options_of, read_value, without_limits
 from rlkit_sac.config.read import read_yaml, to_yaml, unknown_option
 from rlkit_sac.config.run import SeveralOptions
-from rlkit_sac.errors import ConfigError, RunError, one_line, refuse, summary
+from rlkit_sac.errors import ConfigError, RunError, refuse, summary
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import file_name, read_evaluations
 from rlkit_sac.runs.files import os_errors_named, write_atomically
@@ -307,7 +307,7 @@ def read_space(file: Path, config: Any) -> dict[str, Distribution]:
             for value in _limits(space[key])
             for name, text in config_errors(configure(config, {key: value}))
         ]
-    refuse([one_line(problem) for problem in dict.fromkeys(problems)])
+    refuse(list(dict.fromkeys(problems)))
     return space
 
 

@@ -6,3 +6,5 @@ from rlkit_sac.updates.schedule import UpdateSchedule as UpdateSchedule
 from rlkit_sac.updates.steps import LossStep as LossStep
 from rlkit_sac.updates.steps import TargetStep as TargetStep
 from rlkit_sac.updates.update import Update as Update
+
+__all__ = [name for name, value in globals().items() if callable(value)]

@@ -25,7 +25,7 @@ def runs(make_run, tmp_path):
 
 def test_named_values_become_columns_in_the_order_asked_for(runs):
     data = load_runs(runs, config=["network.num_cells", "update.lr_actor", "device"])
-    assert list(data.columns[5:9]) == ["network.num_cells", "update.lr_actor", "device", "frames"]
+    assert list(data.columns[3:6]) == ["network.num_cells", "update.lr_actor", "device"]
     assert data["update.lr_actor"].tolist() == [0.001, 0.001, 0.0003, 0.0003]
     assert data["update.lr_actor"].dtype == "float64"
     assert set(data["device"]) == {"auto"}
@@ -44,5 +44,5 @@ def test_lists_mappings_and_sections_become_json(runs):
 def test_true_takes_what_differs_but_the_seed(runs):
     data = load_runs(runs, config=True)
     names = ["network.num_cells", "update.lr_actor", "update.periods"]
-    assert list(data.columns[5:-2]) == names
-    assert load_runs([*runs.rglob("run0")], config=True).shape[1] == 7
+    assert list(data.columns[3:-5]) == names
+    assert load_runs([*runs.rglob("run0")], config=True).shape[1] == 8

@@ -1,7 +1,11 @@
+import warnings
+
 import numpy as np
 import pandas as pd
+import pytest
 
-from rlkit_sac.analysis import learning_curves
+from rlkit_sac.analysis import area_under_curve, frames_to, learning_curves
+from rlkit_sac.errors import ConfigError
 
 
 def test_mean_and_interval_of_three_runs(table):
@@ -64,3 +68,48 @@ def test_the_interval_resamples_runs_and_not_points(table):
         table([(0, 0.0), (100, 4.0)], [(0, 4.0), (100, 0.0)]), frames=[0, 50, 100]
     )
     assert curve[["low", "high"]].to_numpy().tolist() == [[0, 4], [2, 2], [0, 4]]
+
+
+def test_areas_of_a_task_are_over_the_frames_that_all_of_its_runs_cover(table):
+    sac = table([(0, 0.0), (100, 4.0), (200, 4.0)], [(0, 0.0), (200, 8.0)])
+    acer = table([(50, 2.0), (200, 8.0), (210, 99.0)], recipe="acer")
+    areas = area_under_curve(pd.concat([sac, acer]))
+    # From 50 to 200: 2 to 4 over 50 frames and 4 over 100, (3 * 50 + 4 * 100) / 150; 2 to 8.
+    assert areas[["recipe", "start", "end", "runs"]].to_numpy().tolist() == [
+        ["acer", 50, 200, 1],
+        ["sac", 50, 200, 2],
+    ]
+    np.testing.assert_allclose(areas["value"], [5.0, (550 / 150 + 5.0) / 2])
+    np.testing.assert_allclose(areas[["low", "high"]].iloc[1], [550 / 150, 5.0])
+    with pytest.raises(ConfigError, match="share no range of frames"):
+        area_under_curve(table([(0, 1.0), (100, 2.0)], [(100, 3.0)]))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "reached", "value", "low", "high"),
+    [
+        (5, 3, 100, 100, 200),  # after 100, 100 and 200 frames
+        (6, 2, 200, 100, np.inf),  # after 100 and 200, and not within 200
+        (9, 1, np.inf, 200, np.inf),
+        (99, 0, np.inf, np.inf, np.inf),
+    ],
+)
+def test_frames_to_a_threshold_are_a_median_in_which_never_is_last(
+    table, threshold, reached, value, low, high
+):
+    runs = [[5.0, 9.0], [7.0, 3.0], [1.0, 5.0]]  # the second falls back, which does not count
+    data = table(*[list(zip((100, 200), run, strict=True)) for run in runs])
+    (row,) = frames_to(data, threshold).to_dict("records")
+    assert row == {
+        **{"task": "Pendulum-v1", "recipe": "sac", "threshold": threshold, "runs": 3},
+        **{"reached": reached, "value": value, "low": low, "high": high},
+    }
+
+
+def test_a_run_that_ends_before_it_is_there_is_named(table):
+    data = table([(100, 1.0), (200, 9.0)], [(100, 1.0)])
+    with pytest.warns(UserWarning, match="frame 100; they count as never there"):
+        assert frames_to(data, 9)["value"].tolist() == [np.inf]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert frames_to(data, 1)["value"].tolist() == [100.0]  # both were there

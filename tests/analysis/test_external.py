@@ -18,7 +18,7 @@ SB3, CLEANRL, TORCHRL = DATA / "stable_baselines3", DATA / "cleanrl", DATA / "to
 def test_evaluations_of_stable_baselines3():
     with pytest.warns(UserWarning, match=r"2 of 3 runs left out: .*ppo_cartpole"):
         data = load_external_runs(SB3)
-    names = ["run", "recipe", "task", "seed", "system", "frames", "return_mean"]
+    names = ["seed", "frames", "return_mean", "run", "system", "recipe", "task"]
     assert list(data.columns) == names
     assert data["frames"].tolist() == [500, 1000, 1500, 2000]
     assert data["return_mean"].iloc[0] == -1376.1470635
@@ -79,6 +79,27 @@ def test_cleanrl_tells_task_algorithm_and_seed():
     assert data["return"].iloc[0] == pytest.approx(-876.488464)
     with pytest.raises(RunError, match=r"no eval/mean_reward or .*; it has charts/episodic_return"):
         load_external_runs(CLEANRL)
+
+
+def test_files_that_tensorboard_downloads_are_runs_by_their_names(tmp_path: Path) -> None:
+    rows = "Wall time,Step,Value\n1654943296.2,199,-876.5\n1654943297.2,399,-900.25\n"
+    for seed in (1, 2):
+        name = f"run-CartPole-v1__dqn__{seed}__16549432-tag"
+        for tag in ("charts_episodic_return", "losses_td_loss"):
+            (tmp_path / f"{name}-{tag}.csv").write_text(rows)
+    data = load_external_runs(tmp_path, table="episodes")
+    assert set(data["system"]) == {"CleanRL"}
+    assert data[["recipe", "task", "seed", "frames", "return"]].to_numpy().tolist() == [
+        ["dqn", "CartPole-v1", seed, *row]
+        for seed in (1, 2)
+        for row in [(199, -876.5), (399, -900.25)]
+    ]
+    assert len(load_external_runs(tmp_path, table="episodes", tag="losses/td_loss")) == 4
+    renamed = tmp_path / "mine.csv"  # of which entry, the file does not tell
+    renamed.write_text(rows)
+    with pytest.raises(RunError, match=r"it has mine: choose with tag="):
+        load_external_runs(renamed, task="X")
+    assert len(load_external_runs(renamed, task="X", tag="mine")) == 2
 
 
 @given(sessions=st.lists(st.lists(st.floats(0.5, 9), min_size=1, max_size=4), max_size=4))

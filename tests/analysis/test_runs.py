@@ -6,11 +6,18 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlkit_sac.analysis import load_runs
+from rlkit_sac.analysis import (
+    final_performance,
+    load_runs,
+    plot_learning_curves,
+    write_report,
+)
+from rlkit_sac.analysis.runs import TABLES
 from rlkit_sac.errors import RunError
 
 EVALUATIONS = 'frames,return_mean,returns\n1000,-900.5,"[-901.0, -900.0]"\n2000,-150.0,"[-150.0]"\n'
@@ -20,7 +27,7 @@ def test_rows_carry_the_identity_of_their_run(make_run, tmp_path):
     make_run("b", seed=1, status="running", evaluations="frames,return_mean\n500,-3.0\n")
     make_run("a", seed=0, evaluations=EVALUATIONS)
     data = load_runs(tmp_path)
-    assert list(data.columns[:5]) == ["run", "recipe", "task", "seed", "status"]
+    assert set(data["configuration"]) == {"default"}
     assert data["seed"].tolist() == [0, 0, 1]
     assert data["status"].tolist() == ["finished", "finished", "running"]
     assert data["frames"].tolist() == [1000, 2000, 500]
@@ -28,6 +35,42 @@ def test_rows_carry_the_identity_of_their_run(make_run, tmp_path):
     assert data["returns"].iloc[0] == "[-901.0, -900.0]"
     assert set(data["recipe"]) == {"sac"}
     assert data["run"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("description", "name"),
+    [
+        ({"configuration": "mine"}, "mine"),
+        ({"command": "python sac.py --config published --seed 1"}, "published"),
+        ({"command": "rlkit-sac train sac --config=dir/my.yaml"}, "my"),
+        ({"command": "sac.py --resume x", "sessions": [{"command": "sac.py --config a"}]}, "a"),
+        ({"command": "python sac.py --seed 1"}, "default"),
+    ],
+)
+def test_the_configuration_of_a_run_is_a_column_and_names_its_group(make_run, description, name):
+    run_dir = make_run("a", **dict.fromkeys(TABLES, "frames,return_mean,return\n1,2,3\n"))
+    file = run_dir / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | description))
+    for table in TABLES:
+        assert load_runs(run_dir, table=table)["configuration"].tolist() == [name]
+    data = load_runs(run_dir)
+    label = "sac" if name == "default" else f"sac, {name}"
+    assert final_performance(data)["configuration"].tolist() == [name]
+    (line,) = plot_learning_curves(data).legends[0].get_texts()
+    assert line.get_text() == f"{label} (1 run)"
+    write_report(run_dir, run_dir / "report.html")
+    assert f"</span>{label}</label>" in (run_dir / "report.html").read_text()
+
+
+def test_tables_show_what_matters_in_80_columns(make_run):
+    columns = "frames,episodes,return_mean,return_std,return_min,length_mean,seconds,returns"
+    rows = '1000,10,-900.5,1.0,-901.5,200.0,80.219764,"[-901.5, -900.5, -899.5]"'
+    run_dir = make_run("a", evaluations=f"{columns}\n{rows}\n")
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        data = load_runs(run_dir)
+        printed, lines = repr(data).split("\n\n")[0].splitlines(), repr(final_performance(data))
+    assert set(printed[0].split()) > {"seed", "frames", "return_mean", "configuration", "task"}
+    assert set(lines.splitlines()[0].split()) > {"task", "recipe", "mean", "low", "high"}
 
 
 @pytest.mark.parametrize("cut", range(1, len("2000,-150.5\n")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,18 @@ def process(*arguments: str, **options: object) -> subprocess.CompletedProcess[s
     return subprocess.run(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
 
 
+def exit_code(argv: list[str]) -> object:
+    try:
+        return main(argv)
+    except SystemExit as end:  # of a recipe
+        return end.code
+
+
+def files_named(text: str) -> list[str]:
+    """Files of the repository, which nobody has who installed a wheel."""
+    return [word for word in re.findall(r"[\w./-]+", text) if (ROOT / word).is_file()]
+
+
 def test_help_lists_and_mistakes_need_no_pytorch() -> None:
     asked = ["--help", "--version", "", "train", "train sacc", "recipes", "recipes copy ppo"]
     asked += [f"{name} --help" for name in COMMANDS] + ["evaluate nowhere"]
@@ -46,6 +59,7 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
         assert f"usage: rlkit-sac {name}" in done.stdout
     assert done.stdout.count("Examples:\n    rlkit-sac ") == 2 + len(COMMANDS)
     assert max(map(len, done.stdout.splitlines())) <= 80
+    assert not files_named(done.stdout)
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -59,10 +73,11 @@ def test_the_common_options_need_no_pytorch_and_are_among_all(
     assert "torch" not in imported
     with pytest.raises(SystemExit, match="0"):
         main(["train", name, "--help", "all"])
+    texts = page.stdout, capsys.readouterr().out
     common, every = (
-        [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
-        for text in (page.stdout, capsys.readouterr().out)
+        [line.split()[0] for line in text.splitlines() if line.startswith("  --")] for text in texts
     )
+    assert not files_named("".join(texts))
     assert {"--config", "--env.id", "--device"} < set(common) <= set(every)
     assert len(common) < 30
     hint = f"These are {len(common) - 1} of {len(every) - 1} options; see all with --help all.\n"
@@ -106,13 +121,26 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: File name too long"),
         (["check-env", "Pendulun-v1"], "Did you mean: `Pendulum`"),
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
+        (["evaluate", ".", "--seed", "1", "--seed=1"], "--seed: is given 2 times; give it once"),
+        (["check-env", "A-v0", "--env.num_envs=1", "--env.num_envs=2"], "--env.num_envs: is given"),
+        (["sweep", "sac", "--trials", "2", "--trials", "3"], "--trials: is given 2 times"),
+        (["resume", "a\nb"], r"a\nb does not exist"),
+        (["evaluate", "a\nb"], r"a\nb is not a folder"),
+        (["report", "a\nb"], r"a\nb is not a directory"),
+        (["train", "a\nb.py"], r"there is no script a\nb.py"),
+        (["check-env", "a\nb"], r"unknown environment 'a\nb'"),
+        (["train", "sac", "--device", "a\nb"], r"--device: device 'a\nb' is not available here"),
+        (
+            ["train", "clone", "--data", "a\nb"],
+            r"--data: wanted a folder that TensorDict.save wrote",
+        ),
     ],
     ids=" ".join,
 )
 def test_a_mistake_is_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str
 ) -> None:
-    assert main(argv) == 2
+    assert exit_code(argv) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert message in line

@@ -1,5 +1,6 @@
 import dataclasses
 import math
+import string
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from rlkit_sac import config as sections
 from rlkit_sac.config import (
-    ContinuousLossConfig,
     EnvConfig,
     GaussianNetworkConfig,
     LoggingConfig,
+    PlainContinuousLossConfig,
     ReplayConfig,
     UpdateConfig,
 )
@@ -43,7 +44,7 @@ class Config:
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
-    loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
+    loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     seed: Seed = 0
     """Seed of the run."""
@@ -158,12 +159,20 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are "
          "written --seed 0,1,2"),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
+        (["--seed", "1", "--seed=2"], "--seed: is given 2 times; give it once"),
+        (["--env.kwargs.a=1", "--env.kwargs.a=1"], "--env.kwargs.a: is given 2 times; give it"),
         (["--config", "no/such.y"], "--config: no/such.y cannot be read: No such file"),
     ],
 )  # fmt: skip
 def test_bad_option(argv: list[str], line: str) -> None:
     (found,) = errors(argv)
     assert found.startswith(line)
+
+
+@pytest.mark.parametrize("letter", string.ascii_letters)
+def test_at_most_three_names_are_proposed(letter: str) -> None:
+    (line,) = errors([f"--{letter}", "1"])
+    assert line.count(" or ") <= 2
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -267,7 +276,7 @@ def test_ranges_and_conditions_come_in_one_list_without_those_on_refused_options
     ]
     check_config(Config())
     with pytest.raises(ConfigError) as caught:
-        check_config(Config(replay=few, loss=ContinuousLossConfig(gamma=2.0)))
+        check_config(Config(replay=few, loss=PlainContinuousLossConfig(gamma=2.0)))
     assert sorted(str(caught.value).splitlines()) == [
         "loss.gamma: must be less than or equal to 1, got 2.0",
         "replay.capacity: must be at least batch_size (256), got 10",

@@ -30,8 +30,9 @@ REPLACED = {
     # In a copy of the documentation, whose tables stay as they are.
     "python recipes/benchmarks/learning.py": f"cp -r {ROOT}/docs . && python \
 recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks.md",
-    "benchmarks/speed.py": "benchmarks/speed.py --systems [rlkit_sac] --rounds 1 --warmup 600",
-    "--frames 10000": "--frames 600",
+    "--frames 10000": "",
+    "benchmarks/speed.py": "benchmarks/speed.py --systems [rlkit_sac] --rounds 1 --warmup 600 \
+--frames 600",
     "benchmarks/parameterized.py": "benchmarks/parameterized.py --episodes 2",
     "--workers.address auto": "",
     **dict.fromkeys((f"--workers.number {n}" for n in (8, 32, 60)), "--workers.number 1"),

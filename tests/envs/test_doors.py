@@ -13,10 +13,10 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from gymnasium.wrappers.vector import ClipReward
 from hypothesis import given
 from hypothesis import strategies as st
-from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, TransformedEnv, VecNormV2
+from torchrl.envs import GymEnv, GymWrapper, PendulumEnv, SerialEnv, TransformedEnv, VecNormV2
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.envs import check_env, make_env
+from rlkit_sac.envs import action_mask_key, check_env, make_env
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion, RewardConversion
 from rlkit_sac.envs.task_spaces import space_to_json
@@ -115,7 +115,7 @@ def test_statistics_of_each_environment_alone_are_told(wrapper: str) -> None:
         make_env(lambda: GymEnv("Pendulum-v1").append_transform(VecNormV2(in_keys=["observation"])))
 
 
-def test_vector_environments_that_torchrl_would_change_are_refused(register) -> None:
+def test_what_wrappers_of_torchrl_would_change_is_refused(register) -> None:
     class Chosen(Line):
         metadata: ClassVar[dict[str, Any]] = {}
         action_space = Discrete(3, start=1)
@@ -126,13 +126,38 @@ def test_vector_environments_that_torchrl_would_change_are_refused(register) -> 
         def reset(self, **options: Any) -> Any:
             return super().reset(**options)[0], {"action_mask": np.ones(3, np.int8)}
 
-    for task in (Chosen, Masked):
+    class Counted(Line):
+        observation_space = MultiDiscrete([2, 2])
+
+    class Structured(Line):
+        action_space = Tuple([Box(-1, 1, (1,)), Box(-1, 1, (1,))])
+
+    class Nested(Line):
+        observation_space = Tuple([Dict(at=Box(-1, 1, (1,)))] * 2)
+
+        def reset(self, **options: Any) -> Any:
+            return self.observation_space.sample(), {}
+
+    options = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
+    for task, words in {
+        Chosen: "choices that begin",
+        Masked: "masks of actions in info",
+        Counted: "MultiDiscrete observations of a vector",
+        Structured: "structured actions of a vector",
+    }.items():
         name = register(entry_point=task)
-        options = {"autoreset_mode": gym.vector.AutoresetMode.DISABLED}
-        with pytest.raises(ConfigError, match="a vector environment whose choices begin"):
-            make_env(partial(gym.make_vec, name, num_envs=2, vector_kwargs=options))
-    with pytest.raises(ConfigError, match="cannot step the vector wrapper ClipReward"):
+        makers = [partial(gym.make_vec, name, num_envs=2, vector_kwargs=options)]
+        if task in (Chosen, Masked):
+            makers += [lambda t=task: GymWrapper(t()), partial(SerialEnv, 2, partial(GymEnv, name))]
+        for make in makers:
+            with pytest.raises(ConfigError, match=words):
+                make_env(make)
+    with pytest.raises(ConfigError, match="parts of a Tuple"):
+        make_env(lambda: GymWrapper(Nested()))
+    with pytest.raises(ConfigError, match="the vector wrapper ClipReward"):
         make_env(lambda: ClipReward(gym.make_vec("Pendulum-v1", num_envs=2), -1, 1))
+    allowed = make_env(lambda: GymWrapper(Masked()), action_mask=False)
+    assert action_mask_key(allowed) is None
 
 
 def test_an_index_reaches_a_gymnasium_environment_of_torchrl() -> None:

@@ -31,10 +31,11 @@ def test_each_member_is_evaluated_as_by_itself(make, count: int, shape: tuple[in
     members = [make().double() for _ in range(count)]
     for parameter in (each for member in members for each in member.parameters()):
         nn.init.normal_(parameter)  # layer norms begin alike
-    stack, layers = stack_critics(members), perceptron_layers(members[0])
+    stack = stack_critics(members)
+    layers, shape = perceptron_layers(members[0])
     weights = dict(stack.named_parameters())
     x = torch.randn(*shape, 5, dtype=torch.float64, requires_grad=True)
-    found = evaluate_perceptrons(layers, weights, x)
+    found = evaluate_perceptrons(layers, weights, x, shape)
     wanted = torch.stack([member(x) for member in members])
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
     factor = torch.randn_like(wanted)

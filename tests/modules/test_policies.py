@@ -37,7 +37,7 @@ def reduced_values(loss, data: TensorDict, mask: list | None = None) -> torch.Te
             else:
                 values.append(masked_values(loss.qvalue_network, inputs, mask))
     q, weights = torch.stack(values), loss.reward_weights
-    if loss._policy.reduction == "mean":
+    if loss.critics.reduction == "mean":
         q = q.mean(0)
     elif weights is None:
         q = q.min(0).values

@@ -21,7 +21,12 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import (
+    ContinuousSACLoss,
+    DiscreteSACLoss,
+    HybridSACLoss,
+    ValueSACLoss,
+)
 from tests.objectives.networks import DISCRETE_KINDS, NUM_ACTIONS, make_data
 
 KINDS = ["continuous", *DISCRETE_KINDS, "value"]
@@ -69,7 +74,7 @@ def networks_of(
 
 
 def loss_class(kind: str) -> type[LossModule]:
-    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ContinuousSACLoss}
+    classes = {"continuous": ContinuousSACLoss, "hybrid": HybridSACLoss, "value": ValueSACLoss}
     return classes.get(kind, DiscreteSACLoss)
 
 

@@ -21,7 +21,12 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.modules import GaussianHead, TanhGaussian
 from rlkit_sac.modules.critics import ValueOfLogits
-from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, HybridSACLoss
+from rlkit_sac.objectives import (
+    ContinuousSACLoss,
+    DiscreteSACLoss,
+    HybridSACLoss,
+    ValueSACLoss,
+)
 
 OBSERVATION_DIM, ACTION_DIM, NUM_ACTIONS, HIDDEN = 4, 2, 3, 5
 DISCRETE_KINDS = ["boltzmann", "categorical", "hybrid"]
@@ -158,7 +163,7 @@ def make_loss(
     options["num_qvalue_nets"] = critics
     if kind == "value":
         value = TensorDictModule(mlp(OBSERVATION_DIM, rewards), ["observation"], ["state_value"])
-        loss = ContinuousSACLoss(actor, critic, value, **options)
+        loss = ValueSACLoss(actor, critic, value, **options)
         move_targets(loss.target_value_network_params)
         return loss
     if kind == "continuous":
@@ -186,7 +191,7 @@ def places(loss: LossModule) -> dict[str, tuple[Tensor, int | None]]:
             out[f"actor.{short}"] = loss.actor_network_params[(*layer, *path)], None
         if loss.encoder_network is not None:
             out[f"encoder.{short}"] = loss.encoder_network_params[("module", *path)], None
-        if getattr(loss, "value_network", None) is not None:
+        if isinstance(loss, ValueSACLoss):
             out[f"v.{short}"] = loss.value_network_params[("module", *path)], None
             out[f"target_v.{short}"] = loss.target_value_network_params[("module", *path)], None
     return out

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torchrl.data import Bounded, Categorical, OneHot
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import UniformPrior, action_value_critic, categorical_actor
-from rlkit_sac.objectives import DiscreteSACLoss
-from tests.objectives.losses import make_batch, own_loss
+from rlkit_sac.modules import UniformPrior, action_value_critic, categorical_actor, hybrid_critic
+from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
+from tests.objectives.losses import CONTINUOUS, box_actor, foreign_actor, make_batch, own_loss
 from tests.objectives.prior_references import BOX, INDEX
 
 CONTINUOUS_REFUSED = {
@@ -77,6 +78,23 @@ REFUSED = [
 def test_impossible_options_are_refused(kind, options, message):
     with pytest.raises((ConfigError, BatchError), match=message):
         own_loss(kind, **options)(make_batch(kind, 5))
+
+
+@pytest.mark.parametrize("actor", [box_actor, foreign_actor])
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2), (3, 1), (3, 3)])
+def test_a_parameter_mask_of_another_shape_is_refused_when_a_loss_is_made(actor, shape) -> None:
+    networks = actor(key=CONTINUOUS) if actor is foreign_actor else actor(action_key=CONTINUOUS)
+    critic = hybrid_critic(4, 2, 3, num_cells=[16])
+    for options in ({"mask_entropy": False}, {"mask_entropy": False, "mask_critics": True}):
+        with pytest.raises(ConfigError, match=r"the shape \[.*\], wanted \[3, 2\]"):
+            HybridSACLoss(networks, critic, parameter_mask=torch.ones(shape), **options)
+        HybridSACLoss(networks, critic, parameter_mask=torch.ones(3, 2), **options)
+
+
+def test_a_parameter_mask_of_densities_that_a_policy_has_not_is_refused_when_a_loss_is_made():
+    networks = foreign_actor(key=CONTINUOUS), hybrid_critic(4, 2, 3, num_cells=[16])
+    with pytest.raises(ConfigError, match="TanhNormal: parameter_mask needs the density of each"):
+        HybridSACLoss(*networks, parameter_mask=torch.ones(3, 2))
 
 
 # ------------------------------------------------------------------ specs and target entropies

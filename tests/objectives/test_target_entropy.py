@@ -1,21 +1,30 @@
 """From an action spec and an option to the target entropy, in nats."""
 
 import math
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, ProbabilisticTensorDictSequential
+from torch import nn
+from torch.distributions import Uniform
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 
 from rlkit_sac.modules import (
+    SameActionPrior,
     TanhGaussian,
+    UniformPrior,
     categorical_actor,
     state_action_critic,
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.critics import action_value_critic
 from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss
-from tests.objectives.losses import foreign_actor, foreign_critic
+from tests.objectives.losses import foreign_actor, foreign_critic, own_loss
+from tests.objectives.prior_references import HYBRID, INDEX
 
 BOX = Bounded(torch.tensor([-2.0, 0.1]), torch.tensor([0.5, 0.3]), (2,))
 AUTO = math.log(0.25) + math.log(0.02)
@@ -49,6 +58,63 @@ def test_every_element_of_a_matrix_action_is_a_dimension() -> None:
     spec = Bounded(-1.0, 1.0, (2, 3))
     assert resolve("auto", spec) == pytest.approx(6 * math.log(0.2), abs=1e-6)
     assert resolve("neg_dim", spec) == -6.0
+
+
+# ------------------------------------------------------------------ what no policy can have
+
+
+def entropies(*options: Any) -> Callable[[float], dict[str, Any]]:
+    """The option of a loss, in which ``None`` stands for the target."""
+    return lambda nats: {"target_entropy": [nats if each is None else each for each in options]}
+
+
+def one(nats: float) -> dict[str, Any]:
+    return {"target_entropy": nats}
+
+
+def divergence(prior: nn.Module) -> Callable[[float], dict[str, Any]]:
+    return lambda nats: {"prior_network": prior, "target_kld_discrete": nats}
+
+
+def largest_divergence(prior: nn.Module) -> float:
+    """That of a policy which always takes the action that the prior takes least."""
+    states = TensorDict(is_init=torch.tensor([[True], [False]]), batch_size=[2])
+    states["prev_action"] = torch.tensor([0, 1])
+    return -prior.get_dist(states).logits.min().item()
+
+
+IN_BOX = Uniform(-torch.ones(2), torch.ones(2)).entropy().sum().item()
+AMONG = torch.distributions.Categorical(torch.ones(3)).entropy().item()
+UNIFORM, SAME = UniformPrior(INDEX), SameActionPrior(INDEX, 0.7)
+POSSIBLE = {
+    "continuous": ("continuous", one, IN_BOX),
+    "value network": ("value", one, IN_BOX),
+    "critics of the package, without a spec": ("boltzmann", one, AMONG),
+    "actor": ("categorical", one, AMONG),
+    "discrete of two": ("hybrid", entropies(None, -1.0), AMONG),
+    "continuous of two": ("hybrid", entropies(0.5, None), IN_BOX),
+    "uniform prior": ("boltzmann", divergence(UNIFORM), largest_divergence(UNIFORM)),
+    "prior that repeats": ("categorical", divergence(SAME), largest_divergence(SAME)),
+    "prior of two": ("hybrid", divergence(UniformPrior(HYBRID)), AMONG),
+}
+
+
+@pytest.mark.parametrize(("kind", "options", "most"), POSSIBLE.values(), ids=POSSIBLE)
+def test_a_target_that_no_policy_can_have_is_warned_of_with_the_most_that_is_possible(
+    kind, options, most
+) -> None:
+    for nats, fixed, told in ((most - 0.01, False, 0), (most + 0.01, False, 1), (9.0, True, 0)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            own_loss(kind, **options(nats), fixed_alpha=fixed)
+        texts = [str(each.message) for each in found if "come to rest" in str(each.message)]
+        assert len(texts) == told
+        assert all(f" to {most:.4g} are possible" in text for text in texts)
+
+
+def test_a_named_target_is_warned_of_in_a_box_that_is_too_narrow_for_it() -> None:
+    with pytest.warns(UserWarning, match=r"-2 nats, but only -inf to -4\.605 are possible"):
+        resolve("neg_dim", Bounded(0.0, 0.1, (2,)))
 
 
 # ------------------------------------------------------------------ specs of batched environments

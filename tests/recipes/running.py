@@ -23,8 +23,8 @@ from tests.reliability.runs import assert_same_run, newest, table
 SHORT = shlex.split("""
     --collector.total_frames 250 --collector.init_random_frames 100 --collector.learning_starts 190
     --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
-    --evaluation.episodes 2 --logging.interval 50 --logging.progress false
-""")
+    --evaluation.episodes 2 --logging.interval 50 --logging.progress false --
+""")  # what comes after `--` may override
 #: Options of a short run from Python.
 QUICK: dict[str, Any] = {
     "collector.total_frames": 120,
@@ -157,7 +157,7 @@ SHORT_ACER = shlex.split("""
     --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
     --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
     --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
-    --logging.progress false
+    --logging.progress false --
 """)
 ACER = Recipe("acer", tuple(SHORT_ACER), loss="loss_critic", early=())
 SAC, VALUE, PRIOR = Recipe("sac"), Recipe("value_sac"), Recipe("kl_prior_sac")

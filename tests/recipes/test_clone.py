@@ -8,12 +8,14 @@ import pytest
 import torch
 from tensordict import TensorDict
 
+from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import PolicyPrior, hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import load_policy, save_policy
 from tests.recipes.loading import load_recipe
+from tests.reliability.runs import assert_equal
 
 recipe = load_recipe("clone")
 
@@ -93,3 +95,21 @@ def test_images_are_cloned() -> None:
     data["action"] = torch.full_like(data["action"], 0.5)
     policy = clone_policy(data, env, num_cells=[16], updates=60, log_std_min=-1.0)
     assert (policy(data)["loc"].tanh() - 0.5).abs().mean() < 0.2
+
+
+def test_the_seed_decides_and_other_files_are_refused(tmp_path) -> None:
+    task = {"env": EnvConfig(id="Platform-v0"), "num_cells": [8], "updates": 20}
+    hybrid_data(200).save(tmp_path / "data")
+    weights = []
+    for number, seed in enumerate((1, 1, 2)):
+        torch.rand(number)  # what came before does not matter
+        config = recipe.CloneConfig(f"{tmp_path}/data", f"{tmp_path}/{number}", seed=seed, **task)
+        weights.append(load_policy(recipe.main(config)).state_dict())
+    assert_equal(weights[0], weights[1], "policy")
+    with pytest.raises(AssertionError):
+        assert_equal(weights[0], weights[2], "policy")
+    (tmp_path / "x.npz").touch()
+    for wrong in ("x.npz", "nowhere", "."):
+        config = recipe.CloneConfig(str(tmp_path / wrong), str(tmp_path / "none"), **task)
+        with pytest.raises(ConfigError, match=r"^data: wanted a folder that TensorDict.save wrote"):
+            recipe.main(config)

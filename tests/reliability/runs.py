@@ -22,8 +22,8 @@ SHORT = shlex.split("""
     --collector.init_random_frames 60 --collector.learning_starts 60 --replay.batch_size 16
     --replay.capacity 250 --network.num_cells [16,16] --evaluation.interval 110
     --evaluation.episodes 1 --logging.interval 70 --logging.progress false
-    --checkpoint.interval 100
-""")
+    --checkpoint.interval 100 --
+""")  # what comes after `--` may override
 #: Options for short runs of each recipe.
 RECIPES = {
     **dict.fromkeys(("sac", "discrete_sac", "hybrid_sac", "value_sac"), SHORT),
@@ -32,7 +32,7 @@ RECIPES = {
         --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4 --replay.capacity 250
         --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
         --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
-        --logging.progress false --checkpoint.interval 100
+        --logging.progress false --checkpoint.interval 100 --
     """),
 }
 TIME_COLUMNS = ["seconds", "frames_per_second"]

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import rlkit_sac
+from rlkit_sac.cli import main as cli_main
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import load_policy, run_recipe
 from rlkit_sac.runs.checkpoint import segment_range, step_folders
@@ -203,15 +206,46 @@ def test_a_damaged_file_is_refused_by_name_or_does_not_matter(
     assert counts.keys() == {"equal", "refused"}
 
 
-@pytest.mark.parametrize("content", [b"{", None], ids=["damaged", "missing"])
-def test_a_run_json_that_cannot_be_read_is_a_mistake_in_the_options(capsys, path, content):
-    (path / "run.json").unlink()
-    if content is not None:
-        (path / "run.json").write_bytes(content)
-    code, errors = resume(capsys, path, *MORE)
-    assert code == 2
-    assert errors.startswith("error: --resume: cannot resume from ")
-    assert "run.json" in errors
+def without_script(file: Path) -> None:
+    file.write_text(file.read_text().replace('"script"', '"scrip"'))
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES.values(), without_script], ids=[*DAMAGES, "no script"])
+def test_a_damaged_run_json_is_a_mistake_in_what_was_given(capsys, path, damage):
+    if damage is DAMAGES["a flipped bit"]:
+        pytest.skip("it may be anywhere")
+    damage(path / "run.json")
+    code, error = resume(capsys, path, *MORE)
+    assert (code, cli_main(["resume", str(path)])) == (2, 2)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert error == line.replace("error: ", "error: --resume: ") + "\n"
+    assert line.startswith(f"error: cannot use {path}: {path}/run.json ")
+    with pytest.raises(ConfigError, match=r"run\.json"):
+        rlkit_sac.Run(path).resume()
+
+
+def test_a_resume_says_what_it_ignores_of_an_edited_configuration(capsys, path):
+    file = path / "config.yaml"
+
+    def edit(**update: float) -> None:
+        options = yaml.safe_load(file.read_text())
+        options["update"] |= update
+        options["seed"] = float(options["seed"])
+        file.write_text(f"# sorted, and 0.0 for 0\n{yaml.dump(options)}")
+
+    edit()
+    assert resume(capsys, path, *MORE) == (0, "")
+    edit(lr_actor=0.01)
+    code, warning = resume(capsys, path, "--collector.total_frames", "340")
+    assert (code, warning.count("\n")) == (0, 1)
+    assert warning.startswith(
+        f"warning: {file} was edited (update.lr_actor), which a resume ignores"
+    )
+    edit(lr_actor=0.01)
+    given = ["--update.lr_actor", "0.01", "--collector.total_frames", "360"]
+    assert resume(capsys, path, *given) == (0, "")
+    before = path / "checkpoints" / "step_340"  # with other options, but nobody has edited them
+    assert resume(capsys, before, "--collector.total_frames", "350") == (0, "")
 
 
 TAILS = {

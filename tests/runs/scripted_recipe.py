@@ -46,7 +46,7 @@ FAULTS = {
 def main(config: Config) -> Path:
     fault = config.fail.get(f"seed{config.seed}", config.fault)
     if fault == "config":
-        raise ConfigError("the replay buffer does not fit\nnor does the environment")
+        raise ConfigError("the replay buffer does not fit", "nor does the environment")
     with RunDirectory.create(
         config, recipe="test", task="Task", seed=config.seed, root=config.logging.dir
     ) as run:

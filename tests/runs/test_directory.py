@@ -83,6 +83,16 @@ def test_a_second_process_is_refused_while_the_first_runs(tmp_path: Path) -> Non
         assert run.info["status"] == "finished"
 
 
+@pytest.mark.parametrize(
+    "spoil", [Path.mkdir, lambda file: file.symlink_to(file), lambda file: file.symlink_to("no/no")]
+)
+def test_a_lock_that_the_file_system_does_not_give_is_one_line(spoil: Any, tmp_path: Path) -> None:
+    path = create(tmp_path).path
+    spoil(path / ".lock")
+    with pytest.raises(RunError, match=f"^cannot lock {path}: [A-Z][^\\n]*$"):
+        RunDirectory(path).__enter__()
+
+
 def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
     path = create(tmp_path).path
     with hold(path) as holder:

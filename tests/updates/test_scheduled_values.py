@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import (
-    ContinuousLossConfig,
     LossConfig,
+    PlainContinuousLossConfig,
     UpdateConfig,
 )
 from rlkit_sac.errors import ConfigError
@@ -46,12 +46,12 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     fixed = "alpha_init" in temperature
     numbers = ALL | temperature
     schedules = {name: {100: 0.9, 200: 2 * value - 0.9} for name, value in numbers.items()}
-    config = ContinuousLossConfig(schedules=schedules, fixed_alpha=fixed)
+    config = PlainContinuousLossConfig(schedules=schedules, fixed_alpha=fixed)
     changed = make_loss(config)
     update = make_update(changed, UpdateConfig())
     for frames in (0, 150):
         apply_schedules(schedules, {}, frames, into=update)
-    wanted = make_loss(ContinuousLossConfig(**numbers, fixed_alpha=fixed))
+    wanted = make_loss(PlainContinuousLossConfig(**numbers, fixed_alpha=fixed))
     data, outs = make_data("continuous", 6), []
     for loss in (changed, wanted):
         torch.manual_seed(1)
@@ -65,7 +65,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 2.0])
 def test_what_a_schedule_may_have_the_loss_takes(name: str, value: float) -> None:
-    config = ContinuousLossConfig(schedules={name: {0: 0.5, 9: value}})
+    config = PlainContinuousLossConfig(schedules={name: {0: 0.5, 9: value}})
     if errors := config.errors():
         assert all(key == "schedules" and name in text for key, text in errors)
     else:

@@ -35,7 +35,7 @@ def write_report(
     paths: Paths | pd.DataFrame,
     path: str | PathLike[str],
     *,
-    by: str | Sequence[str] = ("recipe",),
+    by: str | Sequence[str] | None = None,
     statistic: Statistic = "mean",
     confidence: float = 0.95,
     title: str | None = None,
@@ -55,8 +55,8 @@ def write_report(
         paths: a run directory, a directory above runs, or several of either, also with logs that
             :func:`load_external_runs` reads; or a table of it or of :func:`load_runs`.
         path: the page, `.html`; an existing one is replaced. Missing directories are created.
-        by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default
-            `("recipe",)`.
+        by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default:
+            `recipe` and `configuration`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
         confidence: level of the intervals. Default 0.95.
         title: of the page. Default: the tasks.
@@ -85,6 +85,7 @@ def write_report(
     check_installed("plotly", extra="plots")
     from plotly.offline import get_plotlyjs
 
+    name = "mean" if statistic == "mean" else "interquartile mean"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         results = read_results(paths, by, task)
@@ -97,10 +98,11 @@ def write_report(
             performance = final_performance(
                 results.evaluations, by=results.by, statistic=statistic, confidence=confidence
             )
+        interval = f"{name}, {100 * confidence:g}%"
+        tables = sections.results_section(results, performance, interval, confidence)
     notes = list(dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning))
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    name = "mean" if statistic == "mean" else "interquartile mean"
     library = f"<script>{get_plotlyjs()}</script>"
     style, template = (
         Path(__file__).with_name(name).read_text(encoding="utf-8")
@@ -123,7 +125,7 @@ def write_report(
         interval=f"{100 * confidence:g}% bootstrap interval",
         rows=str(MOST_ROWS),
         notes=_notes(notes, results.root),
-        results=sections.results_section(results, performance, f"{name}, {100 * confidence:g}%"),
+        results=tables,
         episodes=sections.episodes_section(results),
         configuration=sections.config_section(results),
         run_table=sections.runs_section(results),

@@ -64,7 +64,7 @@ class Results:
 
 
 def read_results(
-    source: Paths | pd.DataFrame, by: str | Sequence[str], task: str | None = None
+    source: Paths | pd.DataFrame, by: str | Sequence[str] | None, task: str | None = None
 ) -> Results:
     """Read all tables of all runs at or below some paths, of recipes and of other systems.
 
@@ -81,8 +81,6 @@ def read_results(
             `by` names, or the table lacks a column.
         RunError: no run can be read.
     """
-    names = grouping_columns(by)
-    settings = [name for name in names if name not in (*IDENTITY, "run")]
 
     def read(run: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
         description = read_description(run / "run.json")
@@ -95,6 +93,7 @@ def read_results(
             return description, None
 
     if isinstance(source, pd.DataFrame):
+        names = grouping_columns(by, source)
         rows = select_rows(source, ["run", "task", "frames"], names)
         rows = rows.assign(run=rows["run"].map(str))
         kind = next(name for name, columns in TABLES.items() if set(columns) <= set(rows))
@@ -103,6 +102,8 @@ def read_results(
     paths = as_paths(source)
     logs = find_external_runs(paths)
     found = find_runs([path for path in paths if not path.is_file()], required=not logs)
+    names = grouping_columns(by, IDENTITY if found else ())
+    settings = [name for name in names if name not in (*IDENTITY, "run")]
     read_runs = read_each(found, read) if found else {}
     identities = [{key: info[key] for key in IDENTITY} for info, _ in read_runs.values()]
     runs = pd.DataFrame(identities, columns=list(IDENTITY))

@@ -15,6 +15,7 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import config_cells, differing_names
 from rlkit_sac.analysis.figures import LINE_STYLES, look
 from rlkit_sac.analysis.groups import describe, split
+from rlkit_sac.analysis.performance import probability_of_improvement
 from rlkit_sac.analysis.report.results import Results
 from rlkit_sac.analysis.tables import cell_text
 
@@ -71,13 +72,18 @@ def _markup(value: Any) -> str:
     return f'<span class="number"{exact}>{escape(value)}</span>'
 
 
-def results_section(results: Results, performance: pd.DataFrame, interval: str) -> HTML:
-    """The table of :func:`final_performance`.
+def results_section(
+    results: Results, performance: pd.DataFrame, interval: str, confidence: float
+) -> HTML:
+    """The table of :func:`final_performance`, and that of :func:`probability_of_improvement`.
+
+    The latter has each pair of groups on each task; groups of a single run are left out.
 
     Args:
         results: the runs.
-        performance: that table.
+        performance: the first table.
         interval: what its interval is, in words.
+        confidence: level of the intervals of the second.
     """
     if performance.empty:
         return HTML("<p>No run has an evaluation yet.</p>")
@@ -85,7 +91,18 @@ def results_section(results: Results, performance: pd.DataFrame, interval: str) 
     rows = results.evaluations.dropna(subset=["return_mean"])
     groups = [group.groupby("run") for _, group in split(rows, ["task", *results.by])]
     table = performance.assign(frames=[_ends(runs["frames"].max()) for runs in groups])
-    return _group_table(results, table.rename(columns=titles), "Final performance")
+    text = _group_table(results, table.rename(columns=titles), "Final performance")
+    runs = rows.groupby(["task", *results.by], dropna=False)["run"].transform("nunique")
+    pairs = [
+        [*key.values(), *pair]
+        for key, group in split(rows[runs > 1], ["task"])
+        if len(split(group, results.by)) > 1
+        for pair in probability_of_improvement(group, by=results.by, confidence=confidence)
+        .query("x < y")
+        .to_numpy()
+    ]
+    names = ["task", "x", "y", "tasks", "runs of x", "runs of y", "P(x > y)", "from", "to", "p"]
+    return HTML(text + html_table(names, pairs, caption="Comparison")) if pairs else text
 
 
 def legend(results: Results) -> HTML:

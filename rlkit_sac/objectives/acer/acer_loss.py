@@ -11,7 +11,7 @@ import torch
 from tensordict import TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Categorical, Distribution
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
@@ -22,18 +22,19 @@ from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
-from rlkit_sac.objectives.acer.segments import DUELING, ACEROptions, SegmentLoss, Segments
-from rlkit_sac.objectives.acer.terms import (
-    ACERTerms,
-    CategoricalTerms,
-    Gaussian,
-    GaussianTerms,
+from rlkit_sac.objectives.acer.segments import (
+    DUELING,
+    ACEROptions,
+    SegmentLoss,
+    Segments,
     full_precision,
 )
-from rlkit_sac.objectives.arguments import read_options, takes
-from rlkit_sac.objectives.checks import check_action, check_index
+from rlkit_sac.objectives.acer.terms import ACERTerms, CategoricalTerms, Gaussian, GaussianTerms
+from rlkit_sac.objectives.arguments import read_options, with_options_from
+from rlkit_sac.objectives.batch import check_action, check_index
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
+_SCALARS = ("kl", "entropy", "value")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
 
 
@@ -57,10 +58,11 @@ def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
 
 
 class Evaluation(NamedTuple):
-    """What all losses are computed from, at the steps ``[*, T]`` of segments.
+    r"""What all losses are computed from, at the steps ``[*, T]`` of segments.
 
     Attributes:
         terms: the policy and its critic at each step.
+        ratio: :math:`\rho`, ``[*, T]``.
         advantage: of the policy loss, without gradient.
         q_ret: the Retrace targets.
         threshold: c, at which ratios are truncated; ``None`` for no truncation, as on-policy.
@@ -68,6 +70,7 @@ class Evaluation(NamedTuple):
     """
 
     terms: ACERTerms
+    ratio: Tensor
     advantage: Tensor
     q_ret: Tensor
     threshold: float | None
@@ -78,7 +81,7 @@ class Evaluation(NamedTuple):
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 
 
-@takes(ACERLossConfig, ACEROptions)
+@with_options_from(ACERLossConfig, ACEROptions)
 class ACERLoss(SegmentLoss):
     r"""Losses of actor-critic with experience replay, over segments of trajectories.
 
@@ -214,14 +217,14 @@ class ACERLoss(SegmentLoss):
         """
         steps = self._evaluate(tensordict, on_policy)
         parts = {
-            "loss_actor": self._actor(steps),
-            "loss_critic": self._critic(steps),
-            "loss_entropy": self._entropy(steps),
+            "loss_actor": self._actor_part(steps),
+            "loss_critic": self._critic_part(steps),
+            "loss_entropy": self._entropy_part(steps),
         }
-        scalars = {key: value for _, found in parts.values() for key, value in found.items()}
+        scalars = {key: value for _, some in parts.values() for key, value in some.items()}
         return self._output(
             {name: loss for name, (loss, _) in parts.items()},
-            {key: scalars[key] for key in self._default_out_keys() if key in scalars},
+            {key: scalars[key] for key in (*_SCALARS, *_DIAGNOSTICS) if key in scalars},
             tensordict,
         )
 
@@ -230,7 +233,7 @@ class ACERLoss(SegmentLoss):
 
         The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
         """
-        return self._alone(self._actor, tensordict, on_policy)
+        return self._alone(self._actor_part, tensordict, on_policy)
 
     def critic_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_critic`` alone, and the scalar ``value``.
@@ -238,11 +241,11 @@ class ACERLoss(SegmentLoss):
         With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
         Arguments as of :meth:`forward`.
         """
-        return self._alone(self._critic, tensordict, on_policy)
+        return self._alone(self._critic_part, tensordict, on_policy)
 
     def entropy_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
-        return self._alone(self._entropy, tensordict, on_policy)
+        return self._alone(self._entropy_part, tensordict, on_policy)
 
     def _alone(
         self, part: Callable[[Evaluation], Part], batch: TensorDictBase, on_policy: bool | None
@@ -250,39 +253,11 @@ class ACERLoss(SegmentLoss):
         loss, scalars = part(self._evaluate(batch, on_policy))
         return self._reduce_alone(loss, batch), scalars
 
-    def _actor(self, steps: Evaluation) -> Part:
-        terms, valid, threshold = steps.terms, steps.valid, steps.threshold
-        delta = self.trust_region_delta if self.use_trust_region else None
-        loss, projected = terms.policy_loss(steps.advantage, threshold, delta)
-        scalars = {"kl": F.masked_mean(terms.kl, valid)}
-        if self.diagnostics:
-            ratio, limit = terms.ratio(), math.inf if threshold is None else threshold
-            # The sum of the ratios must not overflow.
-            finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
-            scalars["ratio"] = F.masked_mean(finite, valid)
-            scalars["truncated"] = F.masked_mean((ratio > limit).to(ratio.dtype), valid)
-            scalars["projected"] = F.masked_mean(projected.to(ratio.dtype), valid)
-        return self.policy_coef * loss, scalars
-
-    def _critic(self, steps: Evaluation) -> Part:
-        terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
-        scalars = {"value": F.masked_mean(terms.value.detach(), valid)}
-        if self.diagnostics:
-            q = terms.q.detach()
-            scalars["q_mean"] = F.masked_mean(q, valid)
-            scalars["target_mean"] = F.masked_mean(q_ret, valid)
-            scalars["explained_variance"] = F.explained_variance(
-                q.unsqueeze(-1), q_ret.unsqueeze(-1), valid
-            )
-        return self.critic_coef * terms.critic_loss(q_ret), scalars
-
-    def _entropy(self, steps: Evaluation) -> Part:
-        entropy = steps.terms.entropy
-        scalars = {"entropy": F.masked_mean(entropy.detach(), steps.valid)}
-        return -self.policy_coef * self.beta * entropy, scalars
-
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
-        """One pass of the networks, one draw of every sample, and the targets."""
+        """One pass of the networks, one draw of every sample, and the targets.
+
+        The Retrace targets are those of algorithm 2; Q_opc of the advantage that of algorithm 3.
+        """
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
         states, keys = segments.states, self.tensor_keys
@@ -293,20 +268,70 @@ class ACERLoss(SegmentLoss):
         ):
             policy, states = self._run_actor(states)
             is_discrete = self.kind == "discrete"
-            terms_of = self._categorical_terms if is_discrete else self._gaussian_terms
-            terms: ACERTerms = terms_of(segments, states, policy, average)
+            make_terms = self._categorical_terms if is_discrete else self._gaussian_terms
+            terms: ACERTerms = make_terms(segments, states, policy, average)
             next_value = self._next_value(segments.next_states)
         terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
         next_value = next_value.masked_fill(terminated, 0.0)
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
         value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
-        q_ret = followed = F.retrace_return(
-            reward, value, q, terms.trace(), next_value, cut, gamma=gamma, valid=valid
+        trace = F.retrace_coefficient(terms.log_ratio, terms.action_dim)
+        q_ret = q_of_advantage = F.retrace_return(
+            reward, value, q, trace, next_value, cut, gamma=gamma, valid=valid
         )
         if self.use_q_opc:
-            followed = F.opc_return(reward, value, q, next_value, cut, gamma=gamma, valid=valid)
+            q_of_advantage = F.opc_return(
+                reward, value, q, next_value, cut, gamma=gamma, valid=valid
+            )
         threshold = self.truncation_threshold if segments.behavior else None
-        return Evaluation(terms, followed - value, q_ret, threshold, valid)
+        ratio = F.importance_ratio(terms.log_ratio)
+        return Evaluation(terms, ratio, q_of_advantage - value, q_ret, threshold, valid)
+
+    def _actor_part(self, steps: Evaluation) -> Part:
+        """The policy loss, its gradient g projected onto the trust region (eq. 9 to 12)."""
+        terms, valid, ratio, threshold = steps.terms, steps.valid, steps.ratio, steps.threshold
+        weight = F.truncate_ratio(ratio, threshold) * steps.advantage
+        loss, gradient = terms.policy_gradient(weight, threshold)
+        projected = gradient
+        if self.use_trust_region:
+            projected = F.project_gradient(gradient, terms.kl_gradient(), self.trust_region_delta)
+        loss = F.with_gradient(loss, terms.parameters, projected)
+        scalars = {"kl": F.masked_mean(terms.kl, valid)}
+        if self.diagnostics:
+            limit = math.inf if threshold is None else threshold
+            changed = (projected != gradient).any(-1)
+            # The sum of the ratios must not overflow.
+            finite = ratio.clamp_max(torch.finfo(ratio.dtype).max / max(1, ratio.numel()))
+            scalars["ratio"] = F.masked_mean(finite, valid)
+            scalars["truncated"] = F.masked_mean((ratio > limit).to(ratio.dtype), valid)
+            scalars["projected"] = F.masked_mean(changed.to(ratio.dtype), valid)
+        return self.policy_coef * loss, scalars
+
+    def _critic_part(self, steps: Evaluation) -> Part:
+        """The regression of Q, and with continuous actions of V, on the Retrace targets."""
+        terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
+        error = q_ret - terms.q
+        loss = 0.5 * error.square()
+        if self.kind == "continuous":  # algorithm 3: V has a target of its own
+            target = terms.value.detach() + steps.ratio.clamp_max(1.0) * error.detach()
+            loss = loss + 0.5 * (target - terms.value).square()
+        scalars = {"value": F.masked_mean(terms.value.detach(), valid)}
+        if self.diagnostics:
+            q = terms.q.detach()
+            scalars["q_mean"] = F.masked_mean(q, valid)
+            scalars["target_mean"] = F.masked_mean(q_ret, valid)
+            scalars["explained_variance"] = F.explained_variance(
+                q.unsqueeze(-1), q_ret.unsqueeze(-1), valid
+            )
+        return self.critic_coef * loss, scalars
+
+    def _entropy_part(self, steps: Evaluation) -> Part:
+        """Minus the entropy, weighted."""
+        entropy = steps.terms.entropy
+        scalars = {"entropy": F.masked_mean(entropy.detach(), steps.valid)}
+        return -self.policy_coef * self.beta * entropy, scalars
+
+    # ------------------------------------------------------------------ the terms of each kind
 
     def _categorical_terms(
         self,
@@ -326,7 +351,6 @@ class ACERLoss(SegmentLoss):
                 f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
                 f"logits have {list(log_prob.shape)}: wanted one value for each action"
             )
-        values = F.without_forbidden(values, allowed)
         return CategoricalTerms(
             log_prob,
             _log_probs(average, allowed),
@@ -334,6 +358,7 @@ class ACERLoss(SegmentLoss):
             values,
             action.long(),
             self._space,
+            allowed,
         )
 
     def _gaussian_terms(
@@ -368,6 +393,9 @@ class ACERLoss(SegmentLoss):
         )
 
     def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
+        """The mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
+        if self.tensor_keys.action_mask is None:
+            return None
         (logits,) = distribution_parameters(policy)
         return read_action_mask(states, self.tensor_keys.action_mask, logits)
 
@@ -377,8 +405,9 @@ class ACERLoss(SegmentLoss):
         if self.kind == "discrete":
             before = states
             policy, states = self._run_actor(states)
-            allowed = self._allowed(before, policy)
-            values = F.without_forbidden(self._action_values(states), allowed)
+            allowed, values = self._allowed(before, policy), self._action_values(states)
+            if allowed is not None:
+                values = F.without_forbidden(values, allowed)
             return (_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
@@ -411,13 +440,14 @@ class ACERLoss(SegmentLoss):
         return self
 
     def _default_out_keys(self) -> list[str]:
-        keys = ["loss_actor", "loss_critic", "loss_entropy", "kl", "entropy", "value"]
-        return [*keys, *(_DIAGNOSTICS if self.diagnostics else ())]
+        losses = ("loss_actor", "loss_critic", "loss_entropy")
+        return [*losses, *_SCALARS, *(_DIAGNOSTICS if self.diagnostics else ())]
 
 
 def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
     """Log-probabilities ``[*, A]``; half precision could not normalize them."""
-    (logits,) = distribution_parameters(policy)
+    assert isinstance(policy, Categorical)
+    logits = policy.logits
     if allowed is not None:
         logits = getattr(policy, "given_logits", logits)
     wide = full_precision(logits)

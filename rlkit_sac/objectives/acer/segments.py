@@ -18,19 +18,22 @@ from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNe
 from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
-from rlkit_sac.objectives.acer.terms import full_precision
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.checks import (
-    check_reward,
-    cut_steps,
-    discrete_leaf,
-    fill_invalid,
-    refuse_batch_norm,
-)
+from rlkit_sac.objectives.batch import Transitions, check_reward, fill_invalid, unraveled
+from rlkit_sac.objectives.checks import discrete_leaf
+from rlkit_sac.objectives.consecutive import cut_steps
 from rlkit_sac.objectives.contract import LossContract
-from rlkit_sac.objectives.memory import Pass
-from rlkit_sac.objectives.transitions import Transitions, unraveled
-from rlkit_sac.valid_steps import valid_steps
+from rlkit_sac.objectives.memory import MemoryPass
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Numbers of 16 bits, as autocast makes them, in float32; others as they are.
+
+    >>> full_precision(torch.ones(1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
 #: The networks of a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
@@ -87,7 +90,6 @@ class SegmentLoss(LossContract):
     target_critic_network_params: TensorDictParams
 
     kind: ActionKind
-    network_names = (ACTOR, CRITIC)
 
     def __init__(
         self,
@@ -108,12 +110,9 @@ class SegmentLoss(LossContract):
         if self.kind == "discrete":
             discrete_leaf(getattr(actor_network, "spec", None), action_key)
         _check_critic(critic_network, self.kind, action_key)
-        refuse_batch_norm(actor_network, "actor_network")
-        refuse_batch_norm(critic_network, "critic_network")
-        self.convert_to_functional(actor_network, ACTOR, create_target_params=True)
-        self.convert_to_functional(critic_network, CRITIC)
-        for name in (ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)):
-            self._find_memory(name)
+        self._register_network(ACTOR, actor_network, create_target_params=True)
+        self._register_network(CRITIC, critic_network)
+        self._find_memories((ACTOR, *((CRITIC,) if self.kind == "discrete" else DUELING)))
         for name, network in self.recurrent.items():
             if name != ACTOR:
                 network.check_inputs(self._written_keys(), name)
@@ -133,7 +132,9 @@ class SegmentLoss(LossContract):
         """The policy at some states, and the states with all that the actor writes."""
         actor = self._head(ACTOR)
         out = actor.get_dist_params(self._head_inputs(ACTOR, states, remembered))
-        return build_dist(actor, out), out if out is states else states.update(out)
+        masked = self.tensor_keys.action_mask is not None
+        dist = build_dist(actor, out) if masked else actor.build_dist_from_params(out)
+        return dist, out if out is states else states.update(out)
 
     @property
     def _dueling(self) -> StochasticDuelingNetwork:
@@ -179,18 +180,16 @@ class SegmentLoss(LossContract):
         policy = BehaviorPolicy(actor, keys, self.tensor_keys.action_mask)
         return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
 
-    @property
-    def _like(self) -> Tensor:
-        return next(self.parameters())
-
     # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
         keys, behavior = self.tensor_keys, self._behavior_keys()
         required = [key for key in self.in_keys if key not in behavior]
-        valid = valid_steps(tensordict, self._loss_mask_keys())
-        read = self._transitions.read(tensordict, required, valid, sequential="ACER")
+        valid = self._valid_steps(tensordict)
+        if self._transition_keys is None:
+            self._transition_keys = self._find_transition_keys()
+        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
         if on_policy:
             behavior = []
         missing = [key for key in behavior if tensordict.get(key, None) is None]
@@ -209,20 +208,22 @@ class SegmentLoss(LossContract):
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
         cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
         segments = Segments(**vars(read), behavior=behavior, cut=cut)
-        segments = self._remember(tensordict, segments, cut.unsqueeze(-1), self._passes())
+        if not self.recurrent and not self.burn_in:
+            return segments
+        segments = self._encode(tensordict, segments, cut.unsqueeze(-1), self._memory_passes())
         return replace(segments, cut=cut[..., self.burn_in :])
 
-    def _passes(self) -> Iterator[Pass]:
+    def _memory_passes(self) -> Iterator[MemoryPass]:
         """What the memories of all networks remember."""
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
             live = self._members(network.network, params.get(tuple(inner)) if inner else params)
             needed = name != DUELING[1]  # the value of a next state is that of V alone
-            yield Pass(network, name, live, at_next_states=needed)
+            yield MemoryPass(network, name, live, at_next_states=needed)
             if name == ACTOR:
                 average = self._members(network.network, self.target_actor_network_params)
-                yield Pass(network, AVERAGE, average, at_next_states=False, grad=False)
+                yield MemoryPass(network, AVERAGE, average, at_next_states=False, grad=False)
 
     def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
@@ -233,16 +234,16 @@ class SegmentLoss(LossContract):
         """
         if not segments.behavior:
             return None
-        found = [full_precision(segments.batch.get(key).detach()) for key in segments.behavior]
-        for key, entry in zip(segments.behavior, found, strict=True):
+        parameters = [full_precision(segments.batch.get(key).detach()) for key in segments.behavior]
+        for key, entry in zip(segments.behavior, parameters, strict=True):
             if entry.shape != like.shape:
                 raise BatchError(
                     f"{key!r} has the shape {list(entry.shape)}, but the policy's distribution has "
                     f"{list(like.shape)}"
                 )
         if self.kind == "continuous" and segments.valid is not None:
-            found[1] = found[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
-        return found
+            parameters[1] = parameters[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
+        return parameters
 
     # ------------------------------------------------------------------ keys
 
@@ -276,7 +277,7 @@ class SegmentLoss(LossContract):
         return {unravel_key(self.tensor_keys.action): "action"}
 
     def _batch_keys(self) -> list[NestedKey]:
-        keys, read = self.tensor_keys, self._transitions
+        keys, read = self.tensor_keys, self._find_transition_keys()
         following = [keys.reward, keys.done, keys.terminated, *read.next_states]
         next_keys = (("next", key) for key in following)
         return unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())

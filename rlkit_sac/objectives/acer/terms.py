@@ -14,15 +14,6 @@ from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.functional.gaussian import GaussianSpace
 
 
-def full_precision(x: Tensor) -> Tensor:
-    """Numbers of 16 bits, as autocast makes them, in float32; others as they are.
-
-    >>> full_precision(torch.ones(1, dtype=torch.bfloat16)).dtype
-    torch.float32
-    """
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
 class Gaussian(NamedTuple):
     """A diagonal Gaussian, ``[*, D]`` each."""
 
@@ -51,56 +42,18 @@ class ACERTerms(ABC):
     log_ratio: Tensor
     action_dim: int = 1
 
-    def ratio(self) -> Tensor:
-        r""":math:`\rho`, ``[*]``."""
-        return F.importance_ratio(self.log_ratio)
-
-    def trace(self) -> Tensor:
-        r""":math:`\bar\rho`, ``[*]``."""
-        return F.retrace_coefficient(self.log_ratio, self.action_dim)
-
-    def policy_loss(
-        self, advantage: Tensor, threshold: float | None, delta: float | None
-    ) -> tuple[Tensor, Tensor]:
-        """The policy loss without entropy, its gradient projected onto the trust region.
-
-        Args:
-            advantage: ``[*]``, without gradient.
-            threshold: c; ``None`` for no truncation, as on-policy.
-            delta: bound of the trust region; ``None`` for no projection.
-
-        Returns:
-            ``[*]`` each: the loss, with the value of the unprojected policy loss and the gradient
-            of the projected one, and bool, where the projection changed the gradient.
-        """
-        weight = F.truncate_ratio(self.ratio(), threshold) * advantage
-        loss, gradient = self._policy_gradient(weight, threshold)
-        projected = gradient
-        if delta is not None:
-            projected = F.project_gradient(gradient, self._kl_gradient(), delta)
-        changed = (projected != gradient).any(-1)
-        return F.with_gradient(loss, self.parameters, projected), changed
-
     @abstractmethod
-    def critic_loss(self, q_ret: Tensor) -> Tensor:
-        """Loss ``[*]`` of the critic.
+    def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+        """Return the value ``[*]`` and the gradient g ``[*, P]`` of the policy loss.
 
         Args:
-            q_ret: the Retrace target, ``[*]``.
-        """
-
-    @abstractmethod
-    def _policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
-        """Value ``[*]`` and gradient ``[*, P]`` of the policy loss.
-
-        Args:
-            weight: of minus the log-probability of the stored action, ``[*]``.
+            weight: the weight of minus the log-probability of the stored action, ``[*]``.
             threshold: c of the bias correction; ``None`` for none.
         """
 
     @abstractmethod
-    def _kl_gradient(self) -> Tensor:
-        """Gradient ``[*, P]`` of minus the divergence from the average policy."""
+    def kl_gradient(self) -> Tensor:
+        """Return k ``[*, P]``, the gradient of minus the divergence from the average policy."""
 
 
 class CategoricalTerms(ACERTerms):
@@ -112,6 +65,8 @@ class CategoricalTerms(ACERTerms):
         behavior: those of the behavior policy, ``[*, A]``; ``None`` on-policy.
         values: :math:`Q(s, \cdot)`, ``[*, A]``.
         action: int64 ``[*]``.
+        allowed: bool ``[*, A]``; the values of other actions have no effect, but for that of a
+            stored action. ``None`` where all are allowed.
         space: of the policy's parameters.
     """
 
@@ -123,15 +78,18 @@ class CategoricalTerms(ACERTerms):
         values: Tensor,
         action: Tensor,
         space: CategoricalSpace,
+        allowed: Tensor | None = None,
     ) -> None:
         self._space = space
         self._index = action.unsqueeze(-1)
         finite = log_prob.clamp_min(LOWEST_LOG_PROB)
         self._log_prob = finite.detach()
         self._prob = self._log_prob.exp()
+        self.q = self._taken(values)
+        if allowed is not None:
+            values = F.without_forbidden(values, allowed)
         self._values = values.detach()
         self.value = (self._prob * self._values).sum(-1)
-        self.q = self._taken(values)
         self.parameters = F.categorical_parameters(log_prob, space)
         self.entropy = F.categorical_entropy(finite)
         average = average.clamp_min(LOWEST_LOG_PROB)
@@ -143,11 +101,8 @@ class CategoricalTerms(ACERTerms):
             self._log_ratios = F.log_importance_ratio(self._log_prob, behavior)
             self.log_ratio = self._taken(self._log_ratios)
 
-    def critic_loss(self, q_ret: Tensor) -> Tensor:
-        r""":math:`\tfrac12 (Q^{ret} - Q(s, a))^2`, ``[*]``."""
-        return 0.5 * (q_ret - self.q).square()
-
-    def _policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+    def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient, over the stored action and all others (eq. 9)."""
         weights = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)
@@ -157,7 +112,8 @@ class CategoricalTerms(ACERTerms):
         loss = -(weights * self._log_prob).sum(-1)
         return loss, F.in_categorical_space(-weights, self._prob, self._space)
 
-    def _kl_gradient(self) -> Tensor:
+    def kl_gradient(self) -> Tensor:
+        """Return k in the space of the policy's parameters."""
         return F.in_categorical_space(self._average_prob, self._prob, self._space)
 
     def _taken(self, values: Tensor) -> Tensor:
@@ -206,19 +162,8 @@ class GaussianTerms(ACERTerms):
                 self._log_prob, F.gaussian_log_prob(action, *behavior)
             )
 
-    def critic_loss(self, q_ret: Tensor) -> Tensor:
-        r"""Loss ``[*]`` of Q and of V.
-
-        .. math:: \tfrac12 (Q^{ret} - Q(s, a))^2
-            + \tfrac12 (\min(1, \rho)(Q^{ret} - Q(s, a)) + V(s) - V(s))^2
-
-        where the target of V, all but the last term, has no gradient.
-        """
-        error = q_ret - self.q
-        target = self.value.detach() + self.ratio().clamp_max(1.0) * error.detach()
-        return 0.5 * error.square() + 0.5 * (target - self.value).square()
-
-    def _policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+    def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
+        """Return the loss and its gradient, of the stored action and a sampled one (eq. 9)."""
         loss = -weight * self._log_prob
         gradient = -weight.unsqueeze(-1) * self._score(self._action)
         if threshold is not None:
@@ -237,5 +182,6 @@ class GaussianTerms(ACERTerms):
     def _score(self, action: Tensor) -> Tensor:
         return F.gaussian_score(action, *self._policy, self._space)
 
-    def _kl_gradient(self) -> Tensor:
+    def kl_gradient(self) -> Tensor:
+        """Return k in the space of the policy's parameters."""
         return F.gaussian_kl_gradient(*self._average, *self._policy, self._space)

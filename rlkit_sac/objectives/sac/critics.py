@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -19,46 +18,40 @@ from rlkit_sac.errors import BatchError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
 from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.critics import VALUE_LOGITS
+from rlkit_sac.modules.ensemble import EnsembleOutput, Members
 from rlkit_sac.modules.masked_critic import MaskedCritic, ParameterMask
 from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.objectives.checks import check_action, check_index, check_values
-from rlkit_sac.objectives.members import Members, evaluate_members
+from rlkit_sac.objectives.batch import (
+    PREVIOUS_ACTION,
+    Transitions,
+    check_action,
+    check_index,
+    check_values,
+    detach_entries,
+    is_previous_step_key,
+)
 from rlkit_sac.objectives.memory import RecurrentNetwork
+from rlkit_sac.objectives.sac.factors import PolicySample
 from rlkit_sac.objectives.sac.return_estimators import Target
-from rlkit_sac.objectives.transitions import Transitions, detached
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
-
-
-class TargetCritics(NamedTuple):
-    """Target critics, all of them or some.
-
-    Attributes:
-        members: the networks.
-        indices: of them; ``None`` for all.
-    """
-
-    members: Members
-    indices: Tensor | None
 
 
 class CriticTerms(NamedTuple):
     """The terms of the critics' loss.
 
     Attributes:
-        q: values ``[R, *, M]`` of the live critics for the actions of the batch.
-        target: ``[*, M]``.
-        losses: of each critic, ``[R, *]``.
+        q_taken: the values ``[R, *, M]`` of the actions of the batch.
+        target: what they are compared with.
+        losses: the loss of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
-        further: what the head of the critics tells besides, each ``[*]``.
     """
 
-    q: Tensor
-    target: Tensor
+    q_taken: Tensor
+    target: Target
     losses: Tensor
     td_error: Tensor
-    further: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,10 +59,10 @@ class SACTransitions(Transitions):
     """A batch ``[*]`` that has been checked.
 
     Attributes:
-        targets: the target critics whose memories read it; ``None`` without memories.
+        target_critics: those whose memories read it; ``None`` without memories.
     """
 
-    targets: TargetCritics | None
+    target_critics: Members | None
 
 
 class ScalarHead:
@@ -77,34 +70,34 @@ class ScalarHead:
 
     Attributes:
         written: the entry that the critics write; ``None`` for the accepted key's.
-        diagnostics: the names of :meth:`further`.
+        diagnostics: the names of :meth:`extra_metrics`.
     """
 
     written: ClassVar[NestedKey | None] = None
     diagnostics: ClassVar[tuple[str, ...]] = ()
 
     def scalar(self, q: Tensor) -> Tensor:
-        """The value ``[…, M]`` that an output means."""
+        """Return the value ``[…, M]`` that an output means."""
         return q
 
     def target(
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
     ) -> Target:
-        """What the outputs ``[R, *, (K,) M]`` of all target critics are for the live ones.
+        """Return the target of the live critics from outputs ``[R, *, (K,) M]`` of target critics.
 
         Args:
             q: the outputs.
-            weights: of a vector reward.
-            expected: the expectation over the discrete actions.
+            weights: the weights of a vector reward.
+            expected: takes the expectation over the discrete actions.
         """
         return Target(expected(reduce_critics(q, weights, "min")))
 
     def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
-        """The loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
+        """Return the loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
         return F.critic_loss(q, target.values, loss_function)
 
-    def further(self, target: Target) -> dict[str, Tensor]:
-        """Diagnostics ``[*]`` of this head."""
+    def extra_metrics(self, target: Target) -> dict[str, Tensor]:
+        """Return the diagnostics ``[*]`` of this head."""
         return {}
 
 
@@ -119,85 +112,102 @@ class AtomHead(ScalarHead):
     diagnostics = ("clipped_share",)
 
     def scalar(self, q: Tensor) -> Tensor:
-        """The value ``[…, 1]`` that logits describe."""
+        """Return the value ``[…, 1]`` that logits describe."""
         return F.distribution_mean(q)
 
     def target(
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
     ) -> Target:
-        """The atoms and their probabilities, over actions mixed as the policy chooses them."""
+        """Return the atoms and their probabilities, in expectation under the policy."""
         lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
         shares = expected(q.gather(0, lowest).squeeze(0).softmax(-1))
         return Target(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
 
     def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
-        """The cross-entropy ``[R, *]`` of each critic's logits to the target over the atoms."""
+        """Return the cross-entropy ``[R, *]`` of each critic's logits to the target."""
         projected = F.project_values(target.values, target.shares, q.shape[-1])
         return F.distribution_loss(q, projected)
 
-    def further(self, target: Target) -> dict[str, Tensor]:
-        """The share of the target that is beyond the atoms."""
+    def extra_metrics(self, target: Target) -> dict[str, Tensor]:
+        """Return the share of the target that is beyond the atoms."""
         return {"clipped_share": F.clipped_share(target.values, target.shares)}
 
 
-@dataclass(frozen=True, eq=False)
 class Critics:
     r"""An ensemble :math:`Q_i(s, a)`, or :math:`Q_i(s, c)_k` with values for K discrete actions.
 
     It holds no parameters: they come with each call, as
-    :class:`~rlkit_sac.objectives.members.Members`.
+    :class:`~rlkit_sac.modules.ensemble.Members`.
 
-    Attributes:
+    Args:
         network: one of the critics, without parameters.
-        keys: of the loss; ``set_keys`` may change them later.
-        encoded: the entries of what the critics share an encoder of, which they train.
-        memory: the parts of a network with a memory.
-        normalizer: of observations.
-        weights: of a vector reward.
-        loss_function: distance to the target.
+        encoded: the entries of a shared encoder, which the critics train.
+        memory: the parts of a network with a memory; ``None`` for others.
+        normalizer: the normalizer of observations, or ``None``.
+        weights: the weights of a vector reward.
+        loss_function: the distance to the target.
+        reduction: what the policy is trained on, the minimum or the mean.
         action_role: the accepted key of the continuous action that the critics read, or ``None``.
         index_role: the accepted key of the discrete action whose values the critics write;
             ``None`` for critics that write one value.
-        spec: of the discrete action, if known.
-        mask: which dimensions of the continuous action each discrete action reads.
+        spec: the spec of the discrete action, if known.
+        mask: which dimensions of the continuous action each discrete action reads, or ``None``.
+
+    Attributes:
+        head: what an output of the critics means.
+        value_key: where the critics write their values.
+        action_key: where they read the continuous action.
+        index_key: where a batch holds the discrete action.
+        mask_key: where states hold the mask of allowed discrete actions; ``None`` without masks.
     """
 
-    network: TensorDictModule
-    keys: Any
-    encoded: Sequence[NestedKey]
-    memory: RecurrentNetwork | None
-    normalizer: ObservationNormalizer | None
-    weights: RewardWeights
-    loss_function: LossFunction
-    action_role: str | None
-    index_role: str | None
-    spec: TensorSpec | None
-    mask: ParameterMask | None
+    value_key: NestedKey
+    action_key: NestedKey
+    index_key: NestedKey
+    mask_key: NestedKey | None
 
-    @cached_property
-    def head(self) -> ScalarHead:
-        """What an output of the critics means."""
-        over_atoms = VALUE_LOGITS in map(unravel_key, self.network.out_keys)
-        return AtomHead() if over_atoms else ScalarHead()
+    def __init__(
+        self,
+        network: TensorDictModule,
+        *,
+        encoded: Sequence[NestedKey],
+        memory: RecurrentNetwork | None,
+        normalizer: ObservationNormalizer | None,
+        weights: RewardWeights,
+        loss_function: LossFunction,
+        reduction: CriticReduction,
+        action_role: str | None,
+        index_role: str | None,
+        spec: TensorSpec | None,
+        mask: ParameterMask | None,
+    ) -> None:
+        self.network, self.encoded, self.memory = network, encoded, memory
+        self.normalizer, self.weights, self.mask = normalizer, weights, mask
+        self.loss_function, self.reduction = loss_function, reduction
+        self.action_role, self.index_role, self.spec = action_role, index_role, spec
+        over_atoms = VALUE_LOGITS in map(unravel_key, network.out_keys)
+        self.head = AtomHead() if over_atoms else ScalarHead()
 
-    @property
-    def role(self) -> str:
-        """The accepted key under which the critics write."""
-        return "state_action_value" if self.index_role is None else "action_value"
-
-    @property
-    def value_key(self) -> NestedKey:
-        """Where the critics write their values."""
-        return unravel_key(getattr(self.keys, self.role))
-
-    @property
-    def action_key(self) -> NestedKey:
-        """Where the critics read the continuous action."""
-        assert self.action_role is not None
-        return unravel_key(getattr(self.keys, self.action_role))
+    def read_keys(self, keys: Any) -> None:
+        """Take the entries that the critics read and write from the accepted keys of a loss."""
+        role = "state_action_value" if self.index_role is None else "action_value"
+        self.value_key = unravel_key(getattr(keys, role))
+        if self.action_role is not None:
+            self.action_key = unravel_key(getattr(keys, self.action_role))
+        if self.index_role is not None:
+            self.index_key = getattr(keys, self.index_role)
+        self.mask_key = getattr(keys, "action_mask", None)
+        part = self.network if self.memory is None else self.memory.head
+        key = self.head.written or self.value_key
+        masked = None if self.mask is None else (self.action_key, self.mask)
+        self._output = EnsembleOutput.find(self.network, part, key, masked)
+        # Of a taken action, with its parameters alone; the values of the others are not used.
+        self._taken_output = (
+            EnsembleOutput.find(self.network, part, key) if masked else self._output
+        )
 
     def check_keys(self) -> None:
-        """Refuse critics that do not read the action that the actor writes.
+        """Refuse critics that do not read the action, or write their values elsewhere.
 
         Raises:
             BatchError: naming the keys.
@@ -210,95 +220,104 @@ class Critics:
                 f"key the actor writes unless set_keys({role}=...) named another: let actor, "
                 "critics and batch use one key"
             )
+        for key in (self._output.key, self.value_key):
+            if key not in map(unravel_key, self.network.out_keys):
+                role = "state_action_value" if self.index_role is None else "action_value"
+                raise BatchError(
+                    f"qvalue_network writes {self.network.out_keys}, not {key!r}: name its output "
+                    f"so, or name the right one with set_keys({role}=...)"
+                )
 
     def values(
-        self,
-        members: Members,
-        inputs: TensorDictBase,
-        *,
-        remembered: str = CRITICS,
-        masked: bool = True,
+        self, members: Members, inputs: TensorDictBase, *, entry: str = CRITICS, taken: bool = False
     ) -> Tensor:
-        """Outputs ``[R, *, (K,) M]`` of some critics, of each discrete action where there are any.
+        """Return outputs ``[R, *, (K,) M]`` of some critics, for each discrete action if any.
 
         Args:
             members: the live or the target critics. Where no parameter has a gradient, neither
                 have their memories and the encoder.
             inputs: ``[*]``, the critics' inputs.
-            remembered: the entry of what their memories remember.
-            masked: whether with a mask the value of each discrete action reads its own parameters.
+            entry: under which the states hold what the critics' memories remember.
+            taken: whether, with a mask of parameters, only the value of the action that these
+                parameters belong to is used.
 
         Raises:
-            BatchError: for an output under another key, or of another shape.
+            BatchError: for an output of another shape.
         """
-        network, states, batch_size = self.network, inputs, inputs.batch_size
-        key = self.head.written or self.value_key
-        for needed in (key, self.value_key):
-            if needed not in map(unravel_key, network.out_keys):
-                raise BatchError(
-                    f"qvalue_network writes {network.out_keys}, not {needed!r}: name its output "
-                    f"so, or name the right one with set_keys({self.role}=...)"
-                )
+        batch_size = inputs.batch_size
         if self.normalizer is not None and self.normalizer.key in inputs.keys():  # noqa: SIM118
             inputs = self.normalizer.normalized(inputs)
         if self.encoded or self.memory is not None:
-            frozen = True not in [each.requires_grad for each in members.params.values(True, True)]
-            inputs = detached(inputs, self.encoded if frozen else ())
-        if self.memory is not None:
-            inputs = self.memory.head_inputs_of_each(inputs, remembered, detached=frozen)
-            network = self.memory.head
-        mask = None if self.mask is None or not masked else (self.action_key, self.mask)
-        q = evaluate_members(members, network, inputs, key, shared=self.memory is None, mask=mask)
+            frozen = not any(tensor.requires_grad for tensor in members.params.values(True, True))
+            inputs = detach_entries(inputs, self.encoded if frozen else ())
+            if self.memory is not None:
+                inputs = self.memory.head_inputs_of_each(inputs, entry, detached=frozen)
+        output = self._taken_output if taken else self._output
+        q = output.evaluate(members, inputs, shared=self.memory is None)
         if self.index_role is not None:
-            q = self._of_each_action(q, batch_size)
-            if (mask_key := self.keys.action_mask) is not None:
-                allowed = read_action_mask(states, mask_key, q[0, ..., 0])
-                assert allowed is not None
-                q = F.without_forbidden(q, allowed.unsqueeze(-1), dim=-2)
+            q = self._with_rewards_last(q, batch_size)
         return q.to(members.dtype)  # which autocast may have lowered
 
-    def of_taken(
-        self,
-        members: Members,
-        states: TensorDictBase,
-        batch: TensorDictBase,
-        *,
-        like: Tensor | None = None,
-        q: Tensor | None = None,
-    ) -> Tensor:
-        """Outputs ``[R, *, M]`` of the live critics for the action of the batch.
+    def allowed_actions(self, states: TensorDictBase, q: Tensor) -> Tensor | None:
+        """Return the mask of allowed actions, bool ``[*, K]``, at the states of values ``q``."""
+        return read_action_mask(states, self.mask_key, q[0, ..., 0])
 
-        Critics with a mask are evaluated once, with the parameters of the discrete action of the
-        batch: their outputs for the others are not those of :meth:`values`.
+    def values_of_taken(
+        self, members: Members, states: TensorDictBase, batch: TensorDictBase, sample: PolicySample
+    ) -> Tensor:
+        """Return outputs ``[R, *, M]`` of the live critics for the action of the batch.
+
+        It is the critics' value whether or not the mask of allowed actions has this action.
 
         Args:
             members: the live critics.
-            states: of the batch.
-            batch: with its actions.
-            like: an action of the policy at the states; ``None`` if no action is continuous.
-            q: what :meth:`values` returned, if the critics read no action.
+            states: the states of the batch.
+            batch: the batch, with its actions.
+            sample: a sample of the policy at the states.
         """
-        index = index_key = None
-        if self.index_role is not None:
-            index_key = getattr(self.keys, self.index_role)
-            index = batch.get(index_key)
+        index = None if self.index_role is None else batch.get(self.index_key)
+        q = sample.q_values
         if q is None:
             action = batch.get(self.action_key)
-            assert like is not None
-            check_action(action, like, self.action_key)
+            check_action(action, sample.inputs.get(self.action_key), self.action_key)
             if self.mask is not None:
                 assert index is not None
-                check_index(index, len(self.mask.mask), states.batch_size, index_key)
+                check_index(index, len(self.mask.mask), states.batch_size, self.index_key)
                 action = torch.where(self.mask.mask[index.long()].bool(), action, 0.0)
-            inputs = states.copy().set(self.action_key, action)
-            q = self.values(members, inputs, masked=False)
+            q = self.values(members, states.copy().set(self.action_key, action), taken=True)
         if index is None:
             return q
-        check_index(index, q.shape[-2], q.shape[1:-2], index_key)
+        check_index(index, q.shape[-2], q.shape[1:-2], self.index_key)
         return F.taken_value(q, index.long())
 
-    def _of_each_action(self, q: Tensor, batch_size: torch.Size) -> Tensor:
-        """Outputs ``[R, *, K, M]``, with M = 1 where it was left out."""
+    def without_unused_parameters(
+        self, tensordict: TensorDictBase, states: Iterable[NestedKey]
+    ) -> TensorDictBase:
+        """Return a batch with zeros for parameters that are not finite and that nothing uses.
+
+        Args:
+            tensordict: the batch.
+            states: the entries that are read at a state; only what reads the previous action sees
+                such parameters.
+        """
+        assert self.mask is not None
+        if not any(map(is_previous_step_key, states)):
+            return tensordict
+        finite, mask = tensordict.copy(), self.mask.mask
+        for parameters, choice in (
+            (self.action_key, self.index_key),
+            ((PREVIOUS_ACTION, "continuous"), (PREVIOUS_ACTION, "discrete")),
+        ):
+            values, index = tensordict.get(parameters, None), tensordict.get(choice, None)
+            if values is None or index is None:
+                continue
+            used = mask[index.long().clamp(0, len(mask) - 1)].bool()
+            if used.shape == values.shape:  # others are refused where they are read
+                finite.set(parameters, torch.where(used | values.isfinite(), values, 0.0))
+        return finite
+
+    def _with_rewards_last(self, q: Tensor, batch_size: torch.Size) -> Tensor:
+        """Return outputs ``[R, *, K, M]``, with M = 1 where it was left out."""
         if q.ndim == len(batch_size) + 2:
             q = q.unsqueeze(-1)
         if q.ndim != len(batch_size) + 3:
@@ -314,73 +333,66 @@ class Critics:
             )
         return q
 
-    def expected(self, value: Tensor, log_probs: Tensor | None) -> Tensor:
-        """The expectation ``[*, M]`` of reduced values ``[*, (K,) M]`` under the policy.
+    def reduced(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """Return the minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
 
         Args:
-            value: reduced over the critics.
-            log_probs: of the discrete actions, ``[*, K]``.
+            q: outputs ``[R, *, (K,) M]``.
+            allowed: bool ``[*, K]``; forbidden actions have the value 0.
         """
-        if self.index_role is None:
-            return value
-        assert log_probs is not None
-        return F.expected_value(value, log_probs.detach().exp())
+        if allowed is not None:
+            q = F.without_forbidden(q, allowed.unsqueeze(-1), dim=-2)
+        return reduce_critics(self.head.scalar(q), self.weights.value, self.reduction)
 
-    def reduced(self, q: Tensor, reduction: CriticReduction) -> Tensor:
-        """The minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension."""
-        return reduce_critics(self.head.scalar(q), self.weights.value, reduction)
-
-    def targets(self, members: Members, count: int | None, order: Tensor | None) -> TargetCritics:
-        """All target critics, or a random subset, without replacement.
+    def draw_subset(self, members: Members, count: int, order: Tensor | None) -> Members:
+        """Return a random subset of the target critics, without replacement.
 
         Args:
             members: all.
-            count: size of the subset; ``None`` for all.
-            order: whose first ones are taken; ``None`` draws it.
+            count: size of the subset.
+            order: an order of all, whose first ones are taken; ``None`` draws it.
         """
         params = members.params
-        if count in (None, len(params)):
-            return TargetCritics(members, None)
+        if count == len(params):
+            return members
         if order is None:
             order = torch.randperm(len(params), device=next(params.values(True, True)).device)
         indices = order[:count]
         subset = params.data.apply(
             lambda stacked: stacked.index_select(0, indices), batch_size=indices.shape
         )
-        return TargetCritics(members._replace(params=subset), indices)
+        return members._replace(params=subset, indices=indices)
 
-    def target(
-        self,
-        targets: TargetCritics,
-        inputs: TensorDictBase,
-        log_probs: Tensor | None,
-        reward_dim: int,
-    ) -> Target:
-        r"""The minimum over target critics, in expectation under the policy.
+    def target(self, members: Members, next_sample: PolicySample, reward_dim: int) -> Target:
+        r"""Return the minimum over target critics, in expectation under the policy.
 
         Args:
-            targets: all of them, or a subset.
-            inputs: next states and the continuous action sampled there.
-            log_probs: of the discrete actions, ``[*, K]``.
+            members: the target critics, or a subset.
+            next_sample: a sample of the policy at the next states.
             reward_dim: M.
         """
-        q = self.values(targets.members, inputs, remembered=TARGET_CRITICS)
-        choices = () if log_probs is None else log_probs.shape[-1:]
-        check_values(self.head.scalar(q), (*inputs.batch_size, *choices, reward_dim), reward_dim)
-        expected = partial(self.expected, log_probs=log_probs)
+        inputs, shape = next_sample.inputs, next_sample.inputs.batch_size
+        q = self.values(members, inputs, entry=TARGET_CRITICS)
+        if next_sample.allowed is not None:
+            q = F.without_forbidden(q, next_sample.allowed.unsqueeze(-1), dim=-2)
+        expected: Callable[[Tensor], Tensor] = lambda value: value  # noqa: E731
+        if next_sample.log_probs is not None:
+            prob = next_sample.log_probs.detach().exp()
+            shape, expected = prob.shape, lambda value: F.expected_value(value, prob)
+        check_values(self.head.scalar(q), (*shape, reward_dim), reward_dim)
         return self.head.target(q, self.weights.value, expected)
 
-    def terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
-        """The terms of the loss of outputs ``[R, *, M]`` at a target."""
-        value = self.head.scalar(q)
-        error = F.td_error(value, target.mean)
+    def loss_terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
+        """Return the terms of the loss of outputs ``[R, *, M]`` at a target."""
+        q_taken = self.head.scalar(q)
+        error = F.td_error(q_taken, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
         losses = self.head.loss(q, target, self.loss_function)
-        return CriticTerms(value, target.mean, losses, error, self.head.further(target))
+        return CriticTerms(q_taken, target, losses, error)
 
     def acting(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
-        """The critics as a policy evaluates them, with the mask that they have in the losses.
+        """Return the critics as a policy evaluates them, with the mask that the losses apply.
 
         Args:
             stack: R critics with stacked parameters.

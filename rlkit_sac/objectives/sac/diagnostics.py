@@ -6,17 +6,15 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.functional import explained_variance, masked_mean
-from rlkit_sac.objectives.sac.critics import CriticTerms
+from rlkit_sac.objectives.sac.critics import CriticTerms, ScalarHead
+
+STATISTICS = ("mean", "min", "max")
 
 
-def diagnostic_keys(num_critics: int, further: Sequence[str], *, with_value: bool) -> list[str]:
-    """Keys of the output of :func:`critic_diagnostics`, with further ones."""
-    critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *_STATISTICS)]
-    of_value = [f"v_{name}" for name in _STATISTICS] if with_value else []
-    return [*critics, "target_mean", "td_error_mean", "explained_variance", *further, *of_value]
-
-
-_STATISTICS = ("mean", "min", "max")
+def diagnostic_keys(num_critics: int, extra_metrics: Sequence[str]) -> list[str]:
+    """Keys of the output of :func:`critic_diagnostics`."""
+    critics = [f"q{i}_{name}" for i in range(num_critics) for name in ("loss", *STATISTICS)]
+    return [*critics, "target_mean", "td_error_mean", "explained_variance", *extra_metrics]
 
 
 def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[str, Tensor]:
@@ -34,17 +32,17 @@ def value_statistics(name: str, values: Tensor, valid: Tensor | None) -> dict[st
     out_of_play = torch.zeros_like(values, dtype=torch.bool)
     if valid is not None:
         out_of_play = ~valid.unsqueeze(-1).expand_as(values)
-    found = (
+    statistics = (
         masked_mean(values.mean(-1), valid),
         values.masked_fill(out_of_play, torch.inf).min(),
         values.masked_fill(out_of_play, -torch.inf).max(),
     )
-    keys = (f"{name}_{statistic}" for statistic in _STATISTICS)
-    return dict(zip(keys, found, strict=True))
+    keys = (f"{name}_{statistic}" for statistic in STATISTICS)
+    return dict(zip(keys, statistics, strict=True))
 
 
 def critic_diagnostics(
-    critics: CriticTerms, state_value: Tensor | None, valid: Tensor | None
+    head: ScalarHead, critics: CriticTerms, valid: Tensor | None
 ) -> dict[str, Tensor]:
     r"""Statistics of the critics over the valid steps of a batch.
 
@@ -53,17 +51,17 @@ def critic_diagnostics(
     are equal. Losses are those of each critic, without coefficient and importance weights.
 
     Args:
-        critics: of the batch.
-        state_value: that of a value network, ``[*, M]``; ``None`` without one.
+        head: what an output of the critics means.
+        critics: the terms of their loss.
         valid: bool ``[*]`` or ``None``.
     """
-    values, losses = critics.q.detach(), critics.losses.detach()
+    values, losses, target = critics.q_taken.detach(), critics.losses.detach(), critics.target
     out = {}
     for i in range(len(values)):
         out[f"q{i}_loss"] = masked_mean(losses[i], valid)
         out |= value_statistics(f"q{i}", values[i], valid)
-    out["target_mean"] = masked_mean(critics.target.mean(-1), valid)
+    out["target_mean"] = masked_mean(target.mean.mean(-1), valid)
     out["td_error_mean"] = masked_mean(critics.td_error, valid)
-    out["explained_variance"] = explained_variance(values.mean(0), critics.target, valid)
-    out |= {name: masked_mean(value, valid) for name, value in critics.further.items()}
-    return out if state_value is None else out | value_statistics("v", state_value, valid)
+    out["explained_variance"] = explained_variance(values.mean(0), target.mean, valid)
+    metrics = head.extra_metrics(target)
+    return out | {name: masked_mean(value, valid) for name, value in metrics.items()}

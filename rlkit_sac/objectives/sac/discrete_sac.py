@@ -9,14 +9,14 @@ from typing import Any
 from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
-from rlkit_sac.config.loss import DiscretePriorLossConfig
+from rlkit_sac.config.loss import DiscreteLossConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.arguments import SACOptions, takes
+from rlkit_sac.objectives.arguments import SACOptions, with_options_from
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@takes(DiscretePriorLossConfig, SACOptions)
+@with_options_from(DiscreteLossConfig, SACOptions)
 class DiscreteSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 
@@ -65,7 +65,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
             indices, or ``None``. TorchRL's order, the actor first, is accepted too.
 
     Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
-    of :class:`~rlkit_sac.config.DiscretePriorLossConfig`.
+    of :class:`~rlkit_sac.config.DiscreteLossConfig`.
 
     Raises:
         ConfigError: for an invalid option or network.

@@ -1,35 +1,35 @@
-"""The factors of a policy: how each is sampled, and its target entropy."""
+"""The factors of a policy: how each is sampled, its temperature, and its target entropy."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
-from tensordict import NestedKey
-from tensordict.utils import unravel_key
-from torch import Tensor, nn
+from tensordict import NestedKey, TensorDictBase
+from torch import Tensor
 from torch.distributions import Categorical, Distribution
 from torchrl.data import Bounded, TensorSpec
 from torchrl.modules.distributions.utils import rsample_and_log_prob
 
+from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional import (
     count_allowed,
     normalized_log_prob,
     sample_categorical,
 )
-from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.behavior import ONE_HOT
 from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks import action_leaf, discrete_leaf, hybrid_leaf
+from rlkit_sac.objectives.checks import action_leaf, discrete_leaf
 from rlkit_sac.objectives.sac.target_entropy import (
     NEEDS_SPEC,
     TargetEntropy,
@@ -45,34 +45,59 @@ NUMBER = "number"
 
 
 @dataclass(frozen=True)
-class Draw:
-    r"""One sample from a factor of the policy at states ``[*]``, with what the losses need of it.
+class FactorSample:
+    r"""One sample of a factor of the policy at states ``[*]``, and its log-probabilities.
 
     Attributes:
-        neg_entropy: :math:`\log\pi(a|s)` of the sampled action, ``[*]``, an estimate of minus the
-            entropy, or minus the exact entropy, nats.
+        log_prob: :math:`\log\pi(a|s)` of the sampled action, ``[*]``; for discrete actions its
+            expectation, minus the exact entropy in nats.
         log_prior: the same under the prior, ``[*]``; ``None`` without one.
         action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
-        log_probs: of each action of a discrete factor, ``[*, K]``.
-        log_prior_of_each: the same under the prior, ``[*, K]``; ``None`` without one.
+        log_probs: the log-probability of each action of a discrete factor, ``[*, K]``.
+        log_priors: the same under the prior, ``[*, K]``; ``None`` without one.
         used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
             action uses; ``None`` without a parameter mask.
-        num_allowed: number of actions that a discrete factor chooses among, ``[*]``; ``None``
+        num_allowed: the number of actions that a discrete factor chooses among, ``[*]``; ``None``
             without masks.
     """
 
-    neg_entropy: Tensor
+    log_prob: Tensor
     log_prior: Tensor | None = None
     action: Tensor | None = None
     log_probs: Tensor | None = None
-    log_prior_of_each: Tensor | None = None
+    log_priors: Tensor | None = None
     used_share: Tensor | None = None
     num_allowed: Tensor | None = None
 
     @property
-    def log_ratio(self) -> Tensor:
-        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior."""
-        return self.neg_entropy if self.log_prior is None else self.neg_entropy - self.log_prior
+    def log_prob_minus_prior(self) -> Tensor:
+        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior, ``[*]``."""
+        return self.log_prob if self.log_prior is None else self.log_prob - self.log_prior
+
+
+@dataclass(frozen=True)
+class PolicySample:
+    """One sample of the whole policy at states ``[*]``, with the critics' values where they decide.
+
+    Attributes:
+        factors: the sample of each factor, by name.
+        inputs: the states with the sampled continuous action, the input of the critics.
+        log_probs: the log-probability of each discrete action, ``[*, K]``; ``None`` without any.
+        allowed: the mask of allowed discrete actions, bool ``[*, K]``; ``None`` without masks.
+        q_values: the outputs ``[R, *, K, M]`` of the live critics if no action is continuous, with
+            gradients with respect to their parameters; otherwise ``None``.
+        value: the values of the inputs, reduced over the live critics, ``[*, (K,) M]``, with
+            gradients with respect to the sampled action; ``None`` where they were not needed.
+        state_value: V(s) of a value network, ``[*, M]``; ``None`` without one.
+    """
+
+    factors: dict[str, FactorSample]
+    inputs: TensorDictBase
+    log_probs: Tensor | None = None
+    allowed: Tensor | None = None
+    q_values: Tensor | None = None
+    value: Tensor | None = None
+    state_value: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,57 +118,65 @@ class Factor(ABC):
     target: TargetEntropy
     min_prob: float
 
+    @cached_property
+    def suffix(self) -> str:
+        """What the names of this factor's parameters, attributes and outputs end with."""
+        return f"_{self.name}" if self.name else ""
+
+    @cached_property
+    def parameter_name(self) -> str:
+        """The name of the parameter of its temperature."""
+        return self.key("log_alpha")
+
     def key(self, entry: str) -> str:
-        """The name of this factor's parameter, attribute or output."""
-        return factor_key(entry, self.name)
+        """Return the name of this factor's parameter, attribute or output, see `factor_key`."""
+        return entry + self.suffix
 
     @property
     def role(self) -> str:
         """The accepted key under which the batch holds this factor's action."""
         return self.key("action")
 
-    def action_key(self, keys: Any) -> NestedKey:
-        """Where the batch holds this factor's action, by the accepted keys of a loss."""
-        return unravel_key(getattr(keys, self.role))
-
     def alpha_loss(
-        self, parameter: Tensor, resolved: float | None, drawn: Sequence[Draw]
+        self, parameter: Tensor, target: float | None, samples: Sequence[FactorSample]
     ) -> Tensor:
-        """The loss ``[*]`` of the temperature, summed over samples.
+        """Return the loss ``[*]`` of the temperature, summed over samples.
 
         Args:
-            parameter: of the temperature.
-            resolved: the target entropy, of :meth:`resolve_target`.
-            drawn: the samples.
+            parameter: the parameter of the temperature.
+            target: the target entropy, as :meth:`resolve_target` returned it.
+            samples: this factor's samples.
         """
-        target = sum(self.target_at(resolved, draw) for draw in drawn)
-        log_ratio = torch.stack([draw.log_ratio for draw in drawn]).sum(0)
-        return self.temperature.loss(parameter, -log_ratio, target)
+        targets = sum(self.target_at(target, sample) for sample in samples)
+        log_prob = torch.stack([sample.log_prob_minus_prior for sample in samples]).sum(0)
+        return self.temperature.loss(parameter, -log_prob, targets)
 
     @abstractmethod
-    def spec(
-        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    def find_spec(
+        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of this factor's action: the one that was passed, or else the actor's."""
+        """Return the spec of this factor's action: the one that was passed, or else the actor's."""
 
     @abstractmethod
-    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
-        """The target entropy in nats, or with a prior minus the target divergence.
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
+        """Return the target entropy in nats, or with a prior minus the target divergence.
 
         One that no policy can have is warned of.
 
         Args:
-            spec: of the action, if known.
+            spec: the spec of the action, if known.
             prior: a module, or ``None``.
-            count: number of discrete actions, if known.
+            num_actions: the number of discrete actions, if known.
 
         Returns:
             ``None`` for a named target without a spec of the discrete action.
         """
 
     @abstractmethod
-    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy at the states of a sample, a number or ``[*]``."""
+    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+        """Return the target entropy at the states of a sample, a number or ``[*]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,20 +193,20 @@ class ContinuousFactor(Factor):
     parameter_mask: bool = False
     mask_entropy: bool = False
 
-    @property
+    @cached_property
     def masked(self) -> bool:
         """Whether the densities of its dimensions are weighted by the parameter mask."""
         return self.parameter_mask and self.mask_entropy
 
-    def spec(
-        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    def find_spec(
+        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the continuous action, without the dimensions of environments.
+        """Return the spec of the continuous action, without the dimensions of environments.
 
         Raises:
             ConfigError: for invalid bounds.
         """
-        passed, own = action_leaf(given, key), action_leaf(of_actor, key)
+        passed, own = action_leaf(passed, key), action_leaf(actor_spec, key)
         if passed is None:
             return own
         if own is not None and own.ndim and passed.shape[-own.ndim :] == own.shape:
@@ -187,8 +220,10 @@ class ContinuousFactor(Factor):
             )
         return passed
 
-    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
-        """The target entropy; it needs the spec unless it is given as a number."""
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
+        """Return the target entropy; it needs the spec unless it is given as a number."""
         if prior is None:
             nats = continuous_target(self.target, spec, min_prob=self.min_prob)
             if isinstance(spec, Bounded):
@@ -200,43 +235,45 @@ class ContinuousFactor(Factor):
             raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
         return -self.target_kld_per_dim * spec.shape.numel()
 
-    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy; with a mask scaled by the share of used dimensions, ``[*]``."""
-        assert resolved is not None
-        return resolved if draw.used_share is None else resolved * draw.used_share
+    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+        """Return the target entropy, with a mask times the share of used dimensions, ``[*]``."""
+        assert target is not None
+        return target if sample.used_share is None else target * sample.used_share
 
-    def draw(self, dist: Any, batch_size: torch.Size) -> Draw:
-        """Sample an action; with a mask ``neg_entropy`` has a last dimension D.
+    def sample(self, dist: Any, batch_size: torch.Size) -> FactorSample:
+        """Sample an action; with a mask ``log_prob`` has a last dimension D.
 
         Raises:
             BatchError: for a distribution without the required log-probabilities.
         """
         if self.masked:
             action, log_prob = dist.rsample_and_log_probs()
-            return Draw(log_prob, action=action)
+            return FactorSample(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
         check_log_prob(log_prob, batch_size, dist, "the actor")
-        return Draw(log_prob, action=action)
+        return FactorSample(log_prob, action=action)
 
-    def weighed(self, draw: Draw, log_probs: Tensor, mask: Tensor) -> Draw:
-        """The sample with its densities weighted by the probability that a dimension is used.
+    def weigh_dimensions(
+        self, sample: FactorSample, log_probs: Tensor, mask: Tensor
+    ) -> FactorSample:
+        """Weight the densities of a sample by the probability that a dimension is used.
 
         Args:
-            draw: a sample with the density of each dimension.
-            log_probs: of the discrete actions, ``[*, K]``.
+            sample: with the density of each dimension.
+            log_probs: the log-probability of each discrete action, ``[*, K]``.
             mask: ``[K, D]``.
 
         Raises:
-            BatchError: for a mask of another shape.
+            ConfigError: for a mask of another shape.
         """
-        assert draw.action is not None
-        check_mask(mask, log_probs.shape[-1], draw.action.shape[-1])
+        assert sample.action is not None
+        check_mask(mask, log_probs.shape[-1], sample.action.shape[-1])
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
-        log_prior = None if draw.log_prior is None else (used * draw.log_prior).sum(-1)
+        log_prior = None if sample.log_prior is None else (used * sample.log_prior).sum(-1)
         return replace(
-            draw,
-            neg_entropy=(used * draw.neg_entropy).sum(-1),
+            sample,
+            log_prob=(used * sample.log_prob).sum(-1),
             log_prior=log_prior,
             used_share=used.mean(-1),
         )
@@ -254,19 +291,21 @@ class DiscreteFactor(Factor):
     target_kld_discrete: float | None
     discrete_entropy: Literal["expected", "sampled"]
 
-    def spec(
-        self, given: TensorSpec | None, of_actor: TensorSpec | None, key: NestedKey
+    def find_spec(
+        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """The spec of the discrete action."""
-        passed = discrete_leaf(given, key)
-        return discrete_leaf(of_actor, key) if passed is None else passed
+        """Return the spec of the discrete action."""
+        leaf = discrete_leaf(passed, key)
+        return discrete_leaf(actor_spec, key) if leaf is None else leaf
 
-    def resolve_target(self, spec: TensorSpec | None, prior: Any, count: Any) -> float | None:
-        """The target entropy, or ``None`` if only the critics know the number of actions."""
+    def resolve_target(
+        self, spec: TensorSpec | None, prior: Any, num_actions: int | None
+    ) -> float | None:
+        """Return the target entropy, or ``None`` if only the critics know the number of actions."""
         if prior is None:
             nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
-            if nats is not None and count is not None:
-                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(count))
+            if nats is not None and num_actions is not None:
+                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(num_actions))
             return nats
         refuse_target_entropy(self.target)
         if (kld := self.target_kld_discrete) is not None:
@@ -277,27 +316,26 @@ class DiscreteFactor(Factor):
         known = known if spec is None else spec.space.n
         return None if known is None else -default_discrete_kld(known)
 
-    def target_at(self, resolved: float | None, draw: Draw) -> float | Tensor:
-        """The target entropy, computed from the number of actions if there was no spec.
+    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+        """Return the target entropy, computed from the number of actions if there was no spec.
 
         With masks, one that is not a number is computed from that of each state.
         """
-        named = (
-            self.target != NUMBER if draw.log_prior is None else self.target_kld_discrete is None
-        )
-        by_state = named and draw.num_allowed is not None and not isinstance(resolved, Tensor)
-        if resolved is not None and not by_state:
-            return resolved
-        assert draw.log_probs is not None
-        num_actions: Any = draw.num_allowed if by_state else draw.log_probs.shape[-1]
-        if draw.log_prior is not None:
+        without_prior = sample.log_prior is None
+        named = self.target != NUMBER if without_prior else self.target_kld_discrete is None
+        per_state = named and sample.num_allowed is not None and not isinstance(target, Tensor)
+        if target is not None and not per_state:
+            return target
+        assert sample.log_probs is not None
+        num_actions: Any = sample.num_allowed if per_state else sample.log_probs.shape[-1]
+        if not without_prior:
             return -default_discrete_kld(num_actions)
         return discrete_target(self.target, num_actions=num_actions, min_prob=self.min_prob)
 
     def actor_log_probs(
         self, dist: Distribution, num_actions: int, allowed: Tensor | None
     ) -> Tensor:
-        """Log-probabilities ``[*, K]`` of an actor's policy, over the allowed actions.
+        """Return log-probabilities ``[*, K]`` of an actor's policy, over the allowed actions.
 
         Raises:
             BatchError: for another distribution, or another number of actions.
@@ -312,36 +350,31 @@ class DiscreteFactor(Factor):
                 f"the actor has {dist.logits.shape[-1]} actions, but qvalue_network writes "
                 f"{num_actions} values"
             )
-        given = dist.logits if allowed is None else getattr(dist, "given_logits", dist.logits)
-        return normalized_log_prob(given, allowed)
+        logits = dist.logits if allowed is None else getattr(dist, "given_logits", dist.logits)
+        return normalized_log_prob(logits, allowed)
 
-    def draw(self, log_probs: Tensor, log_prior: Tensor | None, allowed: Tensor | None) -> Draw:
-        """The exact entropy of a policy, or an estimate from one sample, without gradient.
+    def sample(
+        self, log_probs: Tensor, log_priors: Tensor | None, allowed: Tensor | None
+    ) -> FactorSample:
+        """Compute the exact entropy of a policy, or an estimate from one sample, without gradient.
 
         Args:
             log_probs: ``[*, K]``.
-            log_prior: ``[*, K]`` or ``None``.
+            log_priors: ``[*, K]`` or ``None``.
             allowed: bool ``[*, K]``, what the policy chooses among; ``None`` for all.
         """
-        score = _expectation if self.discrete_entropy == "expected" else _of_one_sample
-        of = score(log_probs.detach())
-        return Draw(
-            of(log_probs.detach()),
-            None if log_prior is None else of(log_prior.detach()),
+        fixed = log_probs.detach()
+        weights = fixed.exp()
+        if self.discrete_entropy == "sampled":
+            index = sample_categorical(fixed).unsqueeze(-1)
+            weights = torch.zeros_like(fixed).scatter(-1, index, 1.0)
+        return FactorSample(
+            (weights * fixed).sum(-1),
+            None if log_priors is None else (weights * log_priors.detach()).sum(-1),
             log_probs=log_probs,
-            log_prior_of_each=log_prior,
-            num_allowed=None if allowed is None else count_allowed(allowed).to(log_probs.dtype),
+            log_priors=log_priors,
+            num_allowed=None if allowed is None else count_allowed(allowed).to(fixed.dtype),
         )
-
-
-def _expectation(log_probs: Tensor) -> Callable[[Tensor], Tensor]:
-    probs = log_probs.exp()
-    return lambda each: (probs * each).sum(-1)
-
-
-def _of_one_sample(log_probs: Tensor) -> Callable[[Tensor], Tensor]:
-    index = sample_categorical(log_probs).unsqueeze(-1)
-    return lambda each: each.gather(-1, index).squeeze(-1)
 
 
 def factor_key(entry: str, factor: str) -> str:
@@ -353,18 +386,18 @@ def factor_key(entry: str, factor: str) -> str:
     return f"{entry}_{factor}" if factor else entry
 
 
-def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
-    """The value of an option for each factor of the policy.
+def option_per_factor(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
+    """Return the value of an option for each factor of the policy.
 
     Args:
-        name: of the option.
+        name: the option, in the error.
         value: one for all, or a sequence.
         factors: their names, ``[""]`` for a single one.
 
     Raises:
         ConfigError: for a sequence of another length.
 
-    >>> of_each("alpha_init", (0.5, 1.0), ["discrete", "continuous"])
+    >>> option_per_factor("alpha_init", (0.5, 1.0), ["discrete", "continuous"])
     {'discrete': 0.5, 'continuous': 1.0}
     """
     if not isinstance(value, tuple | list):
@@ -374,75 +407,35 @@ def of_each(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:
     return dict(zip(factors, value, strict=True))
 
 
-def make_factors(kinds: Sequence[tuple[str, type[Factor]]], options: Any) -> dict[str, Factor]:
-    """The factors of a policy.
+def make_factors(
+    kinds: Sequence[tuple[str, type[Factor]]], options: LossConfig
+) -> dict[str, Factor]:
+    """Make the factors of a policy.
 
     Args:
         kinds: the class of each factor, by name.
-        options: of the loss.
+        options: the options of the loss.
 
     Raises:
         ConfigError: for options of temperatures that are out of range.
     """
     names = [name for name, _ in kinds]
-
-    def of(option: str) -> dict[str, Any]:
-        return of_each(option, getattr(options, option), names)
-
-    modes, low, high = of("alpha_parametrization"), of("min_alpha"), of("max_alpha")
-    fixed, targets, given = of("fixed_alpha"), of("target_entropy"), vars(options).keys()
+    per_factor = {
+        option: option_per_factor(option, getattr(options, option), names)
+        for option in (
+            *("alpha_parametrization", "min_alpha", "max_alpha"),
+            *("fixed_alpha", "target_entropy"),
+        )
+    }
+    modes, low, high, fixed, targets = per_factor.values()
+    shared = vars(options).keys()
     return {
         name: kind(
             name=name,
             temperature=Temperature(modes[name], low[name], high[name]),
             fixed=fixed[name],
             target=targets[name],
-            **{each: getattr(options, each) for each in kind.__dataclass_fields__.keys() & given},
+            **{key: getattr(options, key) for key in kind.__dataclass_fields__.keys() & shared},
         )
         for name, kind in kinds
     }
-
-
-def register_temperatures(loss: Any, options: Any, given: TensorSpec | None, like: Tensor) -> None:
-    """Register the temperature of each factor on a loss, and find its spec and target entropy.
-
-    The temperature's parameter, such as ``log_alpha_discrete``, is a buffer if it is fixed. The
-    target becomes an attribute, such as ``target_entropy_discrete``. The specs by role are
-    ``specs``.
-
-    Args:
-        loss: with its factors, priors and keys.
-        options: of its section.
-        given: the option ``action_spec``.
-        like: a tensor with the dtype and the device for the parameters.
-    """
-    starts = of_each("alpha_init", options.alpha_init, list(loss.factors))
-    of_actor, several = getattr(loss.actor_network, "spec", None), len(starts) > 1
-    loss.specs = {}
-    note = getattr(loss.qvalue_network, "note", None)
-    count = None if note is None else note["arguments"].get("num_actions")
-    for name, factor in list(loss.factors.items()):
-        parameter = like.detach().new_full((), factor.temperature.initial_parameter(starts[name]))
-        if factor.fixed:
-            loss.register_buffer(factor.key("log_alpha"), parameter)
-        else:
-            loss.register_parameter(factor.key("log_alpha"), nn.Parameter(parameter))
-        key, prior, target = factor.action_key(loss.tensor_keys), loss.priors.of(name), None
-        passed = hybrid_leaf(given, key) if several else given
-        own = None if several and isinstance(factor, DiscreteFactor) else of_actor
-        spec = loss.specs[factor.role] = factor.spec(passed, own, key)
-        count = getattr(getattr(spec, "space", None), "n", count)
-        if not factor.fixed:
-            target = factor.resolve_target(spec, None if prior is None else prior.prior, count)
-        setattr(loss, factor.key("target_entropy"), target)
-        if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
-            loss.factors[name] = replace(factor, target=NUMBER)
-    if loss.parameter_mask is not None:  # the last factor is continuous
-        mask = loss.parameter_mask.mask
-        check_mask(mask, count or len(mask), (mask if spec is None else spec).shape[-1])
-        dist = getattr([*loss.actor_network.modules()][-1], "distribution_class", None)
-        if factor.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
-            raise ConfigError(
-                f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
-                "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"
-            )

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 from torch import Tensor
 
 from rlkit_sac.config.loss import HybridLossConfig
-from rlkit_sac.objectives.arguments import SACOptions, takes
-from rlkit_sac.objectives.sac.critics import SACTransitions
+from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.distributions import TanhGaussian
+from rlkit_sac.modules.masked_critic import check_mask
+from rlkit_sac.objectives.arguments import SACOptions, with_options_from
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
-from rlkit_sac.objectives.transitions import PREVIOUS_ACTION, is_previous_step_key
 
 
-@takes(HybridLossConfig, SACOptions)
+@with_options_from(HybridLossConfig, SACOptions)
 class HybridSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 
@@ -150,24 +150,17 @@ class HybridSACLoss(SoftActorCriticLoss):
         **options: Any,
     ) -> None:
         super().__init__(actor_network, qvalue_network, options, parameter_mask=parameter_mask)
-
-    def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
-        # What reads the previous action sees zeros where unused parameters are not finite.
-        mask, keys = self.critics.mask, self.tensor_keys
-        if mask is None or not any(map(is_previous_step_key, self._transitions.states)):
-            return super()._read(tensordict, with_targets=with_targets)
-        finite = tensordict.copy()
-        for parameters, choice in (
-            (keys.action_continuous, keys.action_discrete),
-            ((PREVIOUS_ACTION, "continuous"), (PREVIOUS_ACTION, "discrete")),
-        ):
-            values, index = tensordict.get(parameters, None), tensordict.get(choice, None)
-            if values is None or index is None:
-                continue
-            own = mask.mask[index.long().clamp(0, len(mask.mask) - 1)].bool()
-            if own.shape == values.shape:  # others are refused where they are read
-                finite.set(parameters, torch.where(own | values.isfinite(), values, 0.0))
-        return super()._read(finite, with_targets=with_targets)
+        if self.parameter_mask is None:
+            return
+        mask, spec = self.parameter_mask.mask, self.specs["action_continuous"]
+        check_mask(mask, self.num_actions or len(mask), (mask if spec is None else spec).shape[-1])
+        assert self.continuous is not None
+        dist = getattr([*actor_network.modules()][-1], "distribution_class", None)
+        if self.continuous.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
+            raise ConfigError(
+                f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
+                "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"
+            )
 
     def set_keys(self, **kwargs: Any) -> None:
         """Rename entries; ``action`` renames both parts of the action, which are nested in it."""

@@ -39,7 +39,7 @@ class Target(NamedTuple):
         return torch.ones_like(self.values) if self.weights is None else self.weights
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """What followed the actions of a batch ``[*]``.
 
     Attributes:
@@ -68,7 +68,7 @@ class ReturnEstimator(Protocol):
 
     sequential: ClassVar[str]
 
-    def target(self, outcome: Outcome, gamma: float | Tensor) -> Target:
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
         """The return of each step, or its distribution."""
 
 
@@ -78,7 +78,7 @@ class OneStep:
 
     sequential: ClassVar[str] = ""
 
-    def target(self, outcome: Outcome, gamma: float | Tensor) -> Target:
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
         """See :func:`~rlkit_sac.functional.soft_td_target`; a distribution keeps its weights."""
         values, weights = outcome.value
         if outcome.steps is not None:
@@ -96,7 +96,7 @@ class LambdaReturn:
     lmbda: float
     sequential: ClassVar[str] = "TD(lambda)"
 
-    def target(self, outcome: Outcome, gamma: float | Tensor) -> Target:
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
         """See :func:`~rlkit_sac.functional.soft_lambda_return`."""
         reward, terminated, cut, _, value, bonus = outcome
         assert cut is not None

@@ -1,8 +1,11 @@
 """The numbers of the page are those that pandas and scipy give for the CSV files."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from rlkit_sac.analysis.estimates import Estimator
 from rlkit_sac.analysis.report.plotly_figures import Figures
@@ -46,6 +49,18 @@ def test_curves_are_means_and_ranges_of_three_runs(runs, figures, recipe, task):
     assert not single.visible
     wanted = [[*table["return_mean"], np.nan] for table in tables]
     np.testing.assert_allclose(single.y, np.concatenate(wanted))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_groups_are_compared_by_a_test_of_significance(runs, page, task):
+    acer, sac = (
+        [t["return_mean"].iloc[-1] for t in read(runs, r, task, "evaluations")] for r in RECIPES
+    )
+    test = scipy.stats.mannwhitneyu(acer, sac)
+    row = page.read_text().partition("P(x &gt; y)")[2].partition(task)[2].partition("</tr>")[0]
+    assert re.findall("<td>(acer|sac)", row) == ["acer", "sac"]
+    titles = [float(number) for number in re.findall('title="(.*?)"', row)]
+    assert (titles[0], titles[-1]) == pytest.approx((test.statistic / 9, test.pvalue))
 
 
 def test_each_metric_has_a_panel_with_the_mean_of_the_runs(runs, figures):

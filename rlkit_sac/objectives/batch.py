@@ -1,0 +1,383 @@
+"""The batch that a loss reads: its entries and their checks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict.utils import unravel_key
+from torch import Tensor
+
+from rlkit_sac.errors import BatchError
+from rlkit_sac.objectives.consecutive import check_consecutive
+
+try:
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
+except ImportError:  # it is not public; without it, losses that read values run uncompiled
+    _proxy_mode: Callable[[], None] = lambda: None  # type: ignore[no-redef]  # noqa: E731
+
+#: At the next state they tell of the step of the batch.
+PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """A batch ``[*]`` that has been checked.
+
+    Attributes:
+        batch: the entries that the losses read, with zeros in invalid steps.
+        states: the inputs of networks and priors at s.
+        next_states: the same at s'.
+        valid: bool ``[*]``; ``None`` if every step is valid.
+    """
+
+    batch: TensorDictBase
+    states: TensorDictBase
+    next_states: TensorDictBase
+    valid: Tensor | None
+
+
+class TransitionKeys:
+    """The keys of the entries that a loss reads from transitions.
+
+    Args:
+        tensor_keys: the accepted keys of the loss.
+        actions: the accepted key of each part of the action, by the entry that holds it.
+        networks: entries that the networks read.
+        priors: entries that the priors read.
+        outcomes: the accepted keys of what is read under ``next`` alone.
+        recurrent: whether a network has a memory.
+
+    Attributes:
+        actions: see above.
+        outcomes: the accepted key of each outcome, by the entry that holds it.
+        states: entries that are read at a state.
+        next_states: those that are read under ``next``. Entries that describe the previous step
+            are computed from the transition itself for priors and memories, see
+            :func:`one_step_later`.
+    """
+
+    def __init__(
+        self,
+        tensor_keys: Any,
+        actions: Mapping[NestedKey, str],
+        networks: Iterable[NestedKey],
+        priors: Iterable[NestedKey] = (),
+        *,
+        outcomes: Sequence[str],
+        recurrent: bool,
+    ) -> None:
+        self.actions = actions
+        self.outcomes = {
+            unravel_key(("next", getattr(tensor_keys, role))): role for role in outcomes
+        }
+        self._done = unravel_key(("next", tensor_keys.done))
+        self._unchecked = 100  # batches, which are read to compare their steps
+        self._steps_to_next_obs = tensor_keys.steps_to_next_obs
+        network_keys = unraveled(*networks)
+        self.states = [key for key in unraveled(*network_keys, *priors) if key not in actions]
+        stored = [] if recurrent else network_keys
+        self.next_states = [
+            key for key in self.states if key in stored or not is_previous_step_key(key)
+        ]
+
+    def in_keys(self) -> list[NestedKey]:
+        """Every entry that the loss reads."""
+        next_states = (("next", key) for key in self.next_states)
+        return unraveled(*self.actions, *self.outcomes, *self.states, *next_states)
+
+    def read(
+        self,
+        tensordict: TensorDictBase,
+        in_keys: Sequence[NestedKey],
+        valid: Tensor | None,
+        *,
+        sequential: str,
+    ) -> Transitions:
+        """Check a batch and select the entries that the loss reads.
+
+        Args:
+            tensordict: ``[*]``.
+            in_keys: entries that the loss reads.
+            valid: bool ``[*]``, the steps that are; ``None`` where all are.
+            sequential: what needs sequences ``[*, T]`` of single steps; empty if nothing does.
+
+        Raises:
+            BatchError: naming the given and the expected entry or shape.
+        """
+        # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
+        required = [key for key in in_keys if sequential or key != self._done]
+        check_entries(tensordict, required, {**self.outcomes, **self.actions})
+        if tensordict.get(steps := self._steps_to_next_obs, None) is not None:
+            required.append(steps)
+            previous = [key for key in self.states if key not in self.next_states]
+            if sequential or previous:
+                what = sequential or f"a prior that reads {previous[0]!r}"
+                raise BatchError(
+                    f"{what} needs transitions of one step, but the batch has {steps!r}, as those "
+                    "of TorchRL's MultiStepTransform: leave the transform out"
+                )
+        for key, role in self.outcomes.items():
+            if role == "terminated" or (sequential and role == "done"):
+                check_flag(tensordict, key, role)
+        done = tensordict.get(self._done, None)
+        if done is not None and can_read(done) and self._unchecked:
+            self._unchecked -= 1
+            if sequential:
+                check_consecutive(sequential, tensordict, self.next_states, done, valid)
+            elif steps in required:
+                count = tensordict.get(steps).reshape(done.shape)
+                if bool(((count > 1) & (count < count.max()) & ~done.bool()).any()):
+                    text = "end early but are not done: give MultiStepTransform done_keys=[]"
+                    warnings.warn(f"transitions of several steps {text}", stacklevel=2)
+        batch = tensordict.select(*required)
+        if valid is not None:
+            batch = fill_invalid(batch, valid)
+        next_states = batch.get("next").select(*self.next_states)
+        for key in self.states:
+            if key not in self.next_states:
+                next_states.set(key, one_step_later(key, batch, list(self.actions)))
+        return Transitions(batch, batch.select(*self.states), next_states, valid)
+
+
+def detach_entries(states: TensorDictBase, keys: Collection[NestedKey]) -> TensorDictBase:
+    """States in which the entries of some keys have no gradient."""
+    return states.copy().update(states.select(*keys).detach()) if keys else states
+
+
+def unraveled(*keys: NestedKey) -> list[NestedKey]:
+    """The keys in TensorDict's canonical form, without duplicates.
+
+    >>> unraveled("observation", ("observation",), ("next", ("reward",)))
+    ['observation', ('next', 'reward')]
+    """
+    return list(dict.fromkeys(map(unravel_key, keys)))
+
+
+def is_previous_step_key(key: NestedKey) -> bool:
+    """Whether an entry of a state describes the previous step.
+
+    >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
+    (True, False)
+    """
+    return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
+
+
+def one_step_later(
+    key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
+) -> Tensor | TensorDictBase:
+    """The value at the next state of an entry that describes the previous step.
+
+    Args:
+        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
+            ``("prev_action", part)``, that part of it.
+        batch: of transitions.
+        action_keys: of the parts of its action.
+
+    Raises:
+        BatchError: for a part that the action does not have.
+    """
+    if key == IS_INIT:
+        return torch.zeros_like(batch.get(key), dtype=torch.bool)
+    if not isinstance(key, tuple) and len(action_keys) == 1:
+        return batch.get(action_keys[0])
+    parts = {unravel_key(each)[-1]: batch.get(each) for each in action_keys}
+    if not isinstance(key, tuple):
+        return TensorDict(parts, batch_size=batch.batch_size)
+    if key[-1] not in parts:
+        raise BatchError(
+            f"a prior or memory reads {key!r}, but the parts of the action are {', '.join(parts)}: "
+            "call them alike"
+        )
+    return parts[key[-1]]
+
+
+_WRITERS = {
+    "prev_action": "make_env does, elsewhere the transform rlkit_sac.envs.PreviousAction",
+    "action_mask": "make_env does for a task that gives masks",
+    "is_init": "make_env does, elsewhere TorchRL's transform InitTracker",
+}
+
+
+def check_entries(
+    batch: TensorDictBase, keys: Iterable[NestedKey], roles: Mapping[NestedKey, str]
+) -> None:
+    """Refuse a batch in which one of the keys is missing.
+
+    Args:
+        batch: any batch shape.
+        keys: required entries.
+        roles: the argument of ``set_keys`` for a key, if there is one.
+
+    Raises:
+        BatchError: naming the key, the entries of the batch and what to do.
+
+    >>> import torch
+    >>> from tensordict import TensorDict
+    >>> check_entries(TensorDict(obs=torch.ones(1)), ["observation"], {})
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: the batch has no entry 'observation'; it holds 'obs'. \
+Add it, or let the networks read what is there
+    """
+    held_keys = batch.keys(include_nested=True)
+    missing = [key for key in keys if key not in held_keys]
+    if not missing:
+        return
+    held = ", ".join(sorted(repr(key) for key in batch.keys(True, True))) or "nothing"
+    names = ", ".join(map(repr, missing))
+    role = roles.get(missing[0])
+    mend = f"name it with set_keys({role}=...)" if role else "let the networks read what is there"
+    path = (missing[0],) if isinstance(missing[0], str) else missing[0]
+    root = path[path[0] == "next"]
+    if root in _WRITERS:
+        mend = f"let the environment write it: {_WRITERS[root]}"
+    raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
+
+
+def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
+    """Refuse a flag whose shape is not ``[*batch, 1]``.
+
+    Raises:
+        BatchError: naming the entry, its shape and the expected shape.
+    """
+    shape = batch.get(key).shape
+    if shape != (*batch.batch_size, 1):
+        raise BatchError(
+            f"{role} {key!r} has the shape {list(shape)}, wanted {[*batch.batch_size, 1]}: the "
+            "batch's shape and one trailing dimension, as TorchRL's environments write it"
+        )
+
+
+def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
+    """Refuse actions whose shape differs from that of the policy's actions.
+
+    Args:
+        action: of the batch.
+        sampled: of the policy, at the same states.
+        key: of the action in the batch.
+
+    Raises:
+        BatchError: naming both shapes.
+    """
+    if action.shape != sampled.shape:
+        raise BatchError(
+            f"action {key!r} has the shape {list(action.shape)}, but the actor's actions have "
+            f"{list(sampled.shape)}"
+        )
+
+
+def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: NestedKey) -> None:
+    """Refuse discrete actions that are not one index for each step.
+
+    The values of the indices are checked on the CPU only, since reading them from another device
+    would synchronize with it, and not while a graph is compiled.
+
+    Args:
+        action: of the batch.
+        num_actions: number of values that the critics write.
+        batch_size: of the batch.
+        key: of the discrete action in the batch.
+
+    Raises:
+        BatchError: naming the shape, the dtype or the index, and what to do.
+
+    >>> check_index(torch.eye(3, dtype=torch.int64), 3, torch.Size([3]), "action")
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: action 'action' has the shape [3, 3], which looks one-hot: ...
+    """
+    came = f"action {key!r} has the shape {list(action.shape)}"
+    wanted = f"wanted an index of the shape {list(batch_size)}"
+    if action.shape != batch_size:
+        if action.shape == (*batch_size, num_actions):
+            raise BatchError(
+                f"{came}, which looks one-hot: {wanted}. Take its argmax(-1), or make the "
+                "environment write indices (GymEnv(..., categorical_action_encoding=True))"
+            )
+        raise BatchError(f"{came}, {wanted}")
+    if action.is_floating_point() or action.is_complex():
+        raise BatchError(
+            f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
+            f"{num_actions - 1}"
+        )
+    if not can_read(action):
+        return
+    lowest, highest = (int(bound) for bound in torch.aminmax(action.long()))
+    if lowest < 0 or highest >= num_actions:
+        raise BatchError(
+            f"action {key!r} holds the index {lowest if lowest < 0 else highest}: wanted indices "
+            f"from 0 to {num_actions - 1}, one for each value that the critic writes"
+        )
+
+
+def can_read(entry: Tensor) -> bool:
+    """Whether values may be read: of a non-empty tensor on the CPU, while nothing is traced."""
+    traced = torch.compiler.is_compiling() or _proxy_mode() is not None
+    return entry.device.type == "cpu" and not traced and bool(entry.numel())
+
+
+def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDictBase) -> None:
+    """Refuse rewards and reward weights whose shapes do not match.
+
+    Args:
+        reward: expected ``[*batch, M]``.
+        reward_weights: expected ``[M]`` with M > 1, or ``None``.
+        batch: the batch of the reward.
+
+    Raises:
+        BatchError: naming the given and the expected shape.
+    """
+    dimensions = reward.shape[-1] if reward.ndim == batch.ndim + 1 else None
+    if dimensions is None or reward.shape[:-1] != batch.batch_size:
+        raise BatchError(
+            f"reward has the shape {list(reward.shape)}, wanted {[*batch.batch_size]} and one "
+            "trailing dimension: 1 for a scalar reward, M for a vector one"
+        )
+    if reward_weights is not None and dimensions == 1:
+        raise BatchError("reward_weights are for vector rewards, but the reward is a scalar")
+    if reward_weights is not None and reward_weights.shape != (dimensions,):
+        raise BatchError(
+            f"reward_weights has the shape {list(reward_weights.shape)}, but the reward has "
+            f"{dimensions} dimensions: wanted [{dimensions}]"
+        )
+
+
+def check_values(
+    values: Tensor, wanted: Sequence[int], reward_dim: int, network: str = "qvalue_network"
+) -> None:
+    """Refuse values of critics whose shape does not match the rewards.
+
+    Args:
+        values: ``[R, ...]`` of R critics.
+        wanted: the expected shape of one critic's values.
+        reward_dim: number M of reward dimensions.
+        network: name of the network in the error.
+
+    Raises:
+        BatchError: naming both shapes.
+    """
+    if values.shape[1:] != torch.Size(wanted):
+        raise BatchError(
+            f"{network} wrote values of the shape {list(values.shape[1:])}, wanted "
+            f"{list(wanted)} for rewards of {reward_dim} dimensions: a critic needs one output "
+            "for each reward dimension"
+        )
+
+
+def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
+    """The batch with zeros in its invalid steps.
+
+    Masking the losses alone is not enough: a NaN in a padded observation reaches the gradients
+    of the weights as ``0 * NaN``.
+    """
+    if valid is None:
+        return batch
+
+    def fill(entry: Tensor) -> Tensor:
+        mask = valid.reshape(*valid.shape, *(1,) * (entry.ndim - valid.ndim))
+        return torch.where(mask, entry, torch.zeros_like(entry))
+
+    return batch.apply(fill)

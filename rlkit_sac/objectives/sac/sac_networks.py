@@ -1,0 +1,367 @@
+"""The parts of a soft actor-critic loss: networks, factors, temperatures, priors, acting policy.
+
+The update is in :mod:`~rlkit_sac.objectives.sac.soft_actor_critic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor, nn
+from torchrl.data import TensorSpec
+from torchrl.objectives import ValueEstimators
+
+from rlkit_sac.config.loss import LossConfig
+from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
+from rlkit_sac.modules.behavior import BehaviorPolicy
+from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.ensemble import make_ensemble
+from rlkit_sac.modules.masked_critic import ParameterMask
+from rlkit_sac.modules.priors.frozen import FactorPriors, FrozenPrior
+from rlkit_sac.modules.reward_weights import RewardWeights
+from rlkit_sac.modules.running_log_prob import RunningLogProb
+from rlkit_sac.modules.wrappers import acting_policy
+from rlkit_sac.objectives.arguments import SACOptions, read_options
+from rlkit_sac.objectives.checks import actor_keys, hybrid_leaf
+from rlkit_sac.objectives.contract import LossContract
+from rlkit_sac.objectives.memory import MemoryPass
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
+from rlkit_sac.objectives.sac.diagnostics import diagnostic_keys
+from rlkit_sac.objectives.sac.factors import (
+    NUMBER,
+    ContinuousFactor,
+    DiscreteFactor,
+    Factor,
+    factor_key,
+    make_factors,
+    option_per_factor,
+)
+from rlkit_sac.objectives.sac.return_estimators import ReturnEstimator, make_return_estimator
+
+
+class SACNetworks(LossContract):
+    """The actor, critics, factors, temperatures and priors of a loss; no equation of the algorithm.
+
+    Arguments are documented with the subclasses.
+    """
+
+    @dataclass
+    class _AcceptedKeys(LossContract._AcceptedKeys):
+        value: NestedKey = "state_value"
+        log_prob: NestedKey = "action_log_prob"
+        priority: NestedKey = "td_error"
+
+    default_keys = _AcceptedKeys
+    tensor_keys: _AcceptedKeys
+    default_value_estimator = ValueEstimators.TD0
+    scalars = LossContract.scalars | {
+        "qvalue_coef": NonNegativeFloat,
+        "dqda_clipping": PositiveFloat,
+        "target_entropy": float,
+    }
+
+    #: The kind of each factor by name, in the order of pairs of options.
+    factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
+    #: The section of a configuration with the options of this loss, and further ones.
+    section: ClassVar[type[LossConfig]]
+    options_class: ClassVar[type[SACOptions]]
+    #: The networks that have target networks.
+    target_networks: ClassVar[tuple[str, ...]] = (CRITICS,)
+
+    actor_network: TensorDictModule | None
+    actor_network_params: TensorDictParams
+    target_actor_network_params: TensorDictParams
+    qvalue_network: TensorDictModule
+    qvalue_network_params: TensorDictParams
+    target_qvalue_network_params: TensorDictParams
+    #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
+    critic_order: Tensor | None
+    #: The number of discrete actions, if it is known before a batch.
+    num_actions: int | None
+    return_estimator: ReturnEstimator
+    qvalue_coef: float | Tensor
+    dqda_clipping: float | Tensor | None
+
+    def __init__(
+        self,
+        actor_network: TensorDictModule | None,
+        qvalue_network: TensorDictModule | Sequence[TensorDictModule],
+        arguments: Mapping[str, Any],
+        *,
+        parameter_mask: Any = None,
+    ) -> None:
+        if isinstance(qvalue_network, Sequence | nn.ModuleList):
+            arguments = {**arguments, "num_qvalue_nets": len(qvalue_network)}
+        masked = parameter_mask is not None
+        given, options = read_options(type(self), arguments, mask=masked)
+        critics = make_ensemble(qvalue_network, options.num_qvalue_nets)
+        super().__init__(given)
+        self.qvalue_coef, self.reward_scale = options.qvalue_coef, options.reward_scale
+        if hasattr(options, "dqda_clipping"):
+            self.dqda_clipping = options.dqda_clipping
+        self.use_entropy_reward = options.use_entropy_reward
+        self.policy_loss_steps = options.policy_loss_steps
+        self.deactivate_vmap = given.deactivate_vmap
+        self.observation_normalizer = given.observation_normalizer
+        self.critic_normalizer = given.critic_normalizer
+        self.reward_normalizer = given.reward_normalizer
+
+        self.actor_network = None
+        if actor_network is not None:
+            self._register_network("actor_network", actor_network)
+        self.num_qvalue_nets, self.target_subset = len(critics), options.target_subset
+        self.register_buffer("critic_order", None, persistent=False)
+        has_targets = CRITICS in self.target_networks
+        self._register_ensemble(CRITICS, critics, create_target_params=has_targets)
+        self._share_encoder(given.encoder_network)
+        self._find_memories(self.network_names)
+
+        like = next(self.qvalue_network_params.parameters())
+        self.factors = make_factors(self.factor_kinds, options)
+        self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
+        self.priors = self._copy_priors(given.prior_network, like)
+        self._prior_keys = self.priors.in_keys
+        if actor_network is not None:
+            action, log_prob = actor_keys(actor_network)
+            *_, acting = self.factors.values()  # of two factors the continuous one
+            self.set_keys(**{acting.role: action, "log_prob": log_prob})
+        self._register_temperatures(options, given.action_spec, like)
+        factors = self.factors.values()
+        self.continuous = next(
+            (each for each in factors if isinstance(each, ContinuousFactor)), None
+        )
+        self.discrete = next((each for each in factors if isinstance(each, DiscreteFactor)), None)
+        self._reward_weights = RewardWeights()
+        self.reward_weights = options.reward_weights
+        centered = list(self.factors) if options.normalize_entropy_reward else []
+        means = {factor_key("log_prob", name): RunningLogProb(like) for name in centered}
+        self.entropy_centers = nn.ModuleDict(means)
+        self.critics = self._make_critics(options)
+        self.critics.read_keys(self.tensor_keys)
+        lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
+        kind = ValueEstimators.TDLambda if lmbda else None
+        self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
+
+    def _copy_priors(self, given: Any, like: Tensor) -> FactorPriors:
+        """Copy the priors: one over all factors, or one or ``None`` for each of them."""
+        networks = {"": given}  # one over all factors is copied once, without the name of a part
+        if isinstance(given, tuple | list):
+            networks = option_per_factor("prior_network", given, list(self.factors))
+        return FactorPriors(
+            {
+                factor_key("prior", part): FrozenPrior(network, part=part).to(like)
+                for part, network in networks.items()
+                if network is not None
+            }
+        )
+
+    def _register_temperatures(
+        self, options: LossConfig, action_spec: TensorSpec | None, like: Tensor
+    ) -> None:
+        """Register the temperature of each factor, and find its spec and target entropy.
+
+        The temperature's parameter, such as ``log_alpha_discrete``, is a buffer if it is fixed. The
+        target becomes an attribute, such as ``target_entropy_discrete``. The specs by accepted key
+        are ``specs``.
+        """
+        alpha_init = getattr(options, "alpha_init")  # noqa: B009  (a field of the subclasses)
+        starts = option_per_factor("alpha_init", alpha_init, list(self.factors))
+        actor_spec, several = getattr(self.actor_network, "spec", None), len(starts) > 1
+        self.specs: dict[str, TensorSpec | None] = {}
+        note = getattr(self.qvalue_network, "note", None)
+        self.num_actions = None if note is None else note["arguments"].get("num_actions")
+        for name, factor in list(self.factors.items()):
+            start = factor.temperature.initial_parameter(starts[name])
+            parameter = like.detach().new_full((), start)
+            if factor.fixed:
+                self.register_buffer(factor.parameter_name, parameter)
+            else:
+                self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
+            key, prior = self._action_key(factor), self.priors.find(name)
+            passed = hybrid_leaf(action_spec, key) if several else action_spec
+            own = None if several and isinstance(factor, DiscreteFactor) else actor_spec
+            spec = self.specs[factor.role] = factor.find_spec(passed, own, key)
+            self.num_actions = getattr(getattr(spec, "space", None), "n", self.num_actions)
+            target = None
+            if not factor.fixed:
+                frozen = None if prior is None else prior.prior
+                target = factor.resolve_target(spec, frozen, self.num_actions)
+            setattr(self, factor.key("target_entropy"), target)
+            if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
+                self.factors[name] = replace(factor, target=NUMBER)
+
+    def _make_critics(self, options: LossConfig) -> Critics:
+        continuous, discrete = self.continuous, self.discrete
+        return Critics(
+            self.qvalue_network,
+            encoded=self._encoded_keys,
+            memory=self.recurrent.get(CRITICS),
+            normalizer=self.critic_normalizer or self.observation_normalizer,
+            weights=self._reward_weights,
+            loss_function=options.loss_function,
+            reduction=options.policy_reduction,
+            action_role=None if continuous is None else continuous.role,
+            index_role=None if discrete is None else discrete.role,
+            spec=None if discrete is None else self.specs[discrete.role],
+            mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
+        )
+
+    # ------------------------------------------------------------------ acting
+
+    def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
+        """Return the acting policy, a module that shares this loss's live parameters.
+
+        Args:
+            epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`.
+        """
+        parts: list[TensorDictModuleBase] = []
+        discrete, critics, mask_key = self.discrete, self.critics, self.critics.mask_key
+        if self.actor_network is not None:
+            parts.append(self.get_stateful_net("actor_network"))
+            if self.continuous is None and mask_key is not None:
+                parts = [BehaviorPolicy(parts[0], ("logits",), mask_key)]
+        if discrete is not None and (self.continuous is not None or not parts):
+            boltzmann = BoltzmannPolicy(
+                critics.acting(self.get_stateful_net(CRITICS)),
+                getattr(self, discrete.parameter_name),
+                discrete.temperature,
+                reward_weights=critics.weights,
+                reduction=critics.reduction,
+                prior=self.priors.find(discrete.name),
+                action_key=unravel_key(critics.index_key),
+                action_value_key=critics.value_key,
+                mask_key=mask_key,
+            )
+            parts.append(boltzmann)
+        shares = self.encoder_network is not None
+        encoder = self.get_stateful_net("encoder_network") if shares else None
+        return acting_policy(parts, self.observation_normalizer, epsilon=epsilon, encoder=encoder)
+
+    # ------------------------------------------------------------------ numbers
+
+    def project_parameters(self) -> None:
+        """Move the temperatures inside their bounds; call it after an optimizer step."""
+        for factor in self.factors.values():
+            factor.temperature.project_(getattr(self, factor.parameter_name))
+
+    @property
+    def reward_weights(self) -> Tensor | None:
+        """Weights ``[M]`` of a vector reward, ``None`` for ones; assign numbers to change them."""
+        return self._reward_weights.value
+
+    @reward_weights.setter
+    def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
+        self._reward_weights.assign(weights, like=self._like)
+
+    def set_scalar(self, option: str, value: float) -> None:
+        """Change a number as in every loss; ``alpha_init`` changes a fixed temperature.
+
+        The reward normalizer follows ``gamma``. Rewards of several steps cannot, and are refused.
+        """
+        only = self.factors.get("")
+        if option == "alpha_init" and only is not None and only.fixed:
+            check_value(option, value, PositiveFloat)
+            self.log_alpha.fill_(only.temperature.initial_parameter(value))
+        else:
+            super().set_scalar(option, value)
+        if option == "gamma" and self.reward_normalizer is not None:
+            self.reward_normalizer.gamma = float(value)
+
+    def observe(self, batch: TensorDictBase) -> None:
+        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
+
+        Steps that ``("collector", "mask")`` excludes are left out.
+        """
+        keys, outcome = self.tensor_keys, batch.get("next")
+        valid = self._valid_steps(batch)
+        states = batch if valid is None else batch[valid]
+        for normalizer in (self.observation_normalizer, self.critic_normalizer):
+            if normalizer is not None:
+                normalizer.observe(states.get(normalizer.key))
+        if self.reward_normalizer is not None:
+            self.reward_normalizer.observe(outcome.get(keys.reward), outcome.get(keys.done), valid)
+
+    def make_value_estimator(
+        self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
+    ) -> SACNetworks:
+        """Select the targets of the critics: the attributes ``gamma`` and ``return_estimator``.
+
+        Args:
+            value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
+                sequences, time in the last batch dimension; the targets of ``TD1`` reach to the
+                end of a row: of T steps they have horizons T, T - 1, ..., 1.
+            **hyperparams: ``gamma`` (default: the current one); ``lmbda`` of ``TDLambda`` (0.95).
+
+        Raises:
+            NotImplementedError: for an estimator that is not defined for soft values.
+            ConfigError: for an unknown hyperparameter or one outside [0, 1].
+        """
+        gamma, name = hyperparams.pop("gamma", None), value_type or self.default_value_estimator
+        estimator = make_return_estimator(name, hyperparams)
+        self._set_gamma(gamma)
+        self.return_estimator, self.value_type = estimator, name
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> SACNetworks:
+        # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
+        fixed = [factor.parameter_name for factor in self.factors.values() if factor.fixed]
+        before = {name: self._buffers[name] for name in fixed}
+        super()._apply(fn)
+        for name, buffer in before.items():
+            assert buffer is not None
+            buffer.data = self._buffers[name]
+            self._buffers[name] = buffer
+        return self
+
+    # ------------------------------------------------------------------ keys
+
+    def _action_key(self, factor: Factor) -> NestedKey:
+        """Return where the batch holds a factor's action."""
+        return unravel_key(getattr(self.tensor_keys, factor.role))
+
+    @property
+    def _actions(self) -> dict[NestedKey, str]:
+        factors = filter(None, (self.continuous, self.discrete))
+        return {self._action_key(factor): factor.role for factor in factors}
+
+    def _check_network_keys(self) -> None:
+        self.critics.check_keys()
+        for name, network in self.recurrent.items():
+            network.check_inputs(self._actions, name)
+
+    def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
+        super()._forward_value_estimator_keys(**kwargs)
+        if "critics" in vars(self):
+            self.critics.read_keys(self.tensor_keys)
+
+    def _default_out_keys(self) -> list[str]:
+        factors = self.factors.values()
+        keys = [] if self.actor_network is None else ["loss_actor"]
+        keys += ["loss_qvalue", "loss_alpha"]
+        keys += [factor.key(name) for name in ("alpha", "entropy") for factor in factors]
+        keys += [factor.key("kl") for factor in factors if self.priors.find(factor.name)]
+        if self.diagnostics:
+            keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
+        return keys
+
+    def _memory_passes(self, read: SACTransitions, with_targets: bool) -> Iterator[MemoryPass]:
+        later = self.policy_loss_steps != "first"
+        for name, network in self.recurrent.items():
+            live = self._members(network.network, getattr(self, f"{name}_params"))
+            following = later or self.discrete is not None or name == "actor_network"
+            trains = name == CRITICS
+            yield MemoryPass(
+                network, name, live, at_next_states=following, next_grad=later, states_grad=trains
+            )
+            if with_targets and name in self.target_networks:
+                target = f"target_{name}"
+                members = read.target_critics
+                if members is None:
+                    members = self._members(network.network, getattr(self, f"{target}_params"))
+                yield MemoryPass(network, target, members, at_states=False, grad=False)

@@ -1,0 +1,204 @@
+"""Soft actor-critic for continuous actions with a value network, as first published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from tensordict import TensorDictBase
+from tensordict.nn import TensorDictModule, TensorDictParams
+from tensordict.utils import unravel_key
+from torch import Tensor
+
+from rlkit_sac import functional as F
+from rlkit_sac.config.loss import ContinuousLossConfig
+from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.objectives.arguments import SACOptions, with_options_from
+from rlkit_sac.objectives.batch import check_values
+from rlkit_sac.objectives.contract import name_mismatched_entries
+from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
+from rlkit_sac.objectives.sac.critics import CriticTerms, SACTransitions
+from rlkit_sac.objectives.sac.diagnostics import STATISTICS, value_statistics
+from rlkit_sac.objectives.sac.factors import PolicySample
+from rlkit_sac.objectives.sac.return_estimators import Target
+
+VALUE = "value_network"
+
+
+@with_options_from(ContinuousLossConfig, SACOptions)
+class ValueSACLoss(ContinuousSACLoss):
+    r"""Losses of soft actor-critic with a value network V, the original form.
+
+    The critics regress on the target network of V, and V on the live critics, which have no target
+    networks of their own:
+
+    .. math::
+        y &= r + \gamma\,(1 - \text{terminated})\,\bar V(s') \\
+        L_V &= \operatorname{mean}_B \left(V(s)
+            - \operatorname{sg}\left(\min_i Q_i(s, a) - \alpha \log\pi(a|s)\right)\right)^2 \\
+        L_\pi &= \operatorname{mean}_B \left[\alpha \log\pi(a|s)
+            - \left(\min_i Q_i(s, a) - \operatorname{sg}(V(s))\right)\right]
+
+    with the other losses of :class:`ContinuousSACLoss`; sg stops gradients, and V(s) in the actor
+    loss changes its value, not its gradient. Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq.
+    5-13, without the factor 1/2 of eq. 5 and 7 and with the two critics of its section 4.2.
+
+    Reads and writes what :class:`ContinuousSACLoss` does, and returns ``loss_value`` besides.
+
+    Args:
+        actor_network: as for :class:`ContinuousSACLoss`.
+        qvalue_network: as for :class:`ContinuousSACLoss`.
+        value_network: reads no action and writes ``state_value`` ``[*, 1]`` (``[*, M]``). A trunk
+            shared with the actor becomes its own copy.
+
+    Further keyword arguments are those of :class:`ContinuousSACLoss` but for ``encoder_network``
+    and ``target_subset``.
+
+    Raises:
+        ConfigError: for an invalid option or network.
+        BatchError: in a call, for a missing entry or a wrong shape.
+
+    >>> from tensordict import TensorDict
+    >>> from rlkit_sac.modules import state_action_critic, state_critic, tanh_gaussian_actor
+    >>> actor, critic = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
+    >>> loss = ValueSACLoss(actor, critic, state_critic(3))
+    >>> end = torch.zeros(8, 1, dtype=torch.bool)
+    >>> batch = TensorDict(
+    ...     observation=torch.randn(8, 3),
+    ...     action=torch.rand(8, 1),
+    ...     next=TensorDict(
+    ...         observation=torch.randn(8, 3),
+    ...         reward=torch.randn(8, 1),
+    ...         done=end,
+    ...         terminated=end,
+    ...         batch_size=[8],
+    ...     ),
+    ...     batch_size=[8],
+    ... )
+    >>> sorted(loss(batch).keys())
+    ['alpha', 'entropy', 'loss_actor', 'loss_alpha', 'loss_qvalue', 'loss_value']
+    """
+
+    target_networks = (VALUE,)
+
+    value_network: TensorDictModule
+    value_network_params: TensorDictParams
+    target_value_network_params: TensorDictParams
+
+    def __init__(
+        self,
+        actor_network: TensorDictModule,
+        qvalue_network: TensorDictModule | Sequence[TensorDictModule],
+        value_network: TensorDictModule,
+        **options: Any,
+    ) -> None:
+        if options.get("encoder_network") is not None:
+            raise ConfigError(
+                "encoder_network is for an actor and critics alone: leave it or value_network out"
+            )
+        super().__init__(actor_network, qvalue_network, **options)
+        if self.target_subset is not None:
+            raise ConfigError(
+                f"target_subset is {self.target_subset}, but with a value_network the critics have "
+                "no targets: leave it out"
+            )
+        of_actor = {id(parameter) for parameter in actor_network.parameters()}
+        if any(id(parameter) in of_actor for parameter in value_network.parameters()):
+            value_network = deepcopy(value_network)
+        self._register_network(VALUE, value_network, create_target_params=True)
+        self._find_memories((VALUE,))
+
+    @name_mismatched_entries
+    def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
+        """``loss_value`` alone, with ``alpha``, ``entropy`` and, with a prior, ``kl``.
+
+        The running mean of ``normalize_entropy_reward`` moves in :meth:`forward` and
+        :meth:`qvalue_loss` only.
+
+        Args:
+            tensordict: ``[*]``, not modified.
+        """
+        transitions = self._read(tensordict)
+        sample = self._sample_policy(transitions.states)
+        loss = self._reduce_alone(self._value_loss(sample), tensordict)
+        return loss, self._scalars(sample, transitions.valid)
+
+    def _losses(
+        self, sample: PolicySample, next_sample: PolicySample, critics: CriticTerms
+    ) -> dict[str, Tensor]:
+        losses = super()._losses(sample, next_sample, critics)
+        return losses | {"loss_value": self._value_loss(sample)}
+
+    def _value_loss(self, sample: PolicySample) -> Tensor:
+        """Loss ``[*]`` of the value network."""
+        with torch.no_grad():
+            target = F.soft_value(self._policy_value(sample), self._entropy_bonus(sample))
+        return F.value_loss(_state_value(sample), target, self.critics.loss_function)
+
+    def _next_value(
+        self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
+    ) -> tuple[Target, Tensor]:
+        value = self._evaluate_value(transitions.next_states, f"target_{VALUE}", reward_dim)
+        if not next_sample.factors:
+            return Target(value), torch.zeros_like(value)
+        return Target(value), self._entropy_bonus(next_sample)
+
+    def _actor_loss(self, sample: PolicySample) -> Tensor:
+        baseline = F.weigh_rewards(_state_value(sample).detach(), self.critics.weights.value)
+        return super()._actor_loss(sample) + baseline
+
+    def _sample_policy(self, states: TensorDictBase) -> PolicySample:
+        sample = super()._sample_policy(states)
+        value = self._policy_value(sample)
+        state_value = self._evaluate_value(states, VALUE, value.shape[-1])
+        return replace(sample, value=value, state_value=state_value)
+
+    def _next_sample(self, transitions: SACTransitions) -> PolicySample:
+        if self.policy_loss_steps != "first":
+            return super()._next_sample(transitions)
+        if not (self.return_estimator.sequential or self.entropy_centers):
+            return PolicySample({}, transitions.next_states)  # nothing of it is asked for
+        with torch.no_grad():  # the log-probability is all that is asked for
+            return super()._sample_policy(transitions.next_states)
+
+    def _evaluate_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
+        """Return the output ``[*, M]`` of the value network or of its target."""
+        inputs = self._head_inputs(VALUE, self._normalized(states).copy(), name)
+        params = getattr(self, f"{name}_params")
+        with params.to_module(self.value_network, preserve_module_state=False):
+            value = self._head(VALUE)(inputs).get(self.tensor_keys.value)
+        check_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, VALUE)
+        return value.to(self._like.dtype)
+
+    def _diagnostics(
+        self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        critic_statistics = super()._diagnostics(sample, critics, valid)
+        return critic_statistics | value_statistics("v", _state_value(sample), valid)
+
+    def _check_network_keys(self) -> None:
+        super()._check_network_keys()
+        read, written = self.value_network.in_keys, self.value_network.out_keys
+        if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
+            raise BatchError(
+                f"value_network reads {read}, and so the action {self.tensor_keys.action!r}: it "
+                "values states, so let it read the observation alone"
+            )
+        if unravel_key(self.tensor_keys.value) not in map(unravel_key, written):
+            raise BatchError(
+                f"value_network writes {written}, not {self.tensor_keys.value!r}: name its output "
+                "so, or name the right one with set_keys(value=...)"
+            )
+
+    def _default_out_keys(self) -> list[str]:
+        keys = super()._default_out_keys()
+        keys.insert(keys.index("loss_alpha") + 1, "loss_value")
+        return keys + [f"v_{name}" for name in STATISTICS if self.diagnostics]
+
+
+def _state_value(sample: PolicySample) -> Tensor:
+    assert sample.state_value is not None
+    return sample.state_value
