@@ -125,7 +125,7 @@ class TransitionKeys:
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
         done = tensordict.get(self._done, None)
-        if self._unchecked and done is not None and can_read(done):
+        if done is not None and can_read(done) and self._unchecked:
             self._unchecked -= 1
             if sequential:
                 check_consecutive(sequential, tensordict, self.next_states, done, valid)

@@ -48,12 +48,12 @@ def check_consecutive(
     rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
     """
     follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
-    if not bool(follows.any()):
+    pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
+    changed = [(a != b) & ~a.isnan() for a, b in pairs if a.shape == b.shape]
+    if not changed or not bool(follows.any()):
         return
     moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
     moves_alike = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
-    pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
-    changed = [(a != b) & ~a.isnan() for a, b in pairs if a.shape == b.shape]
     differs = torch.cat([change.reshape(*follows.shape, -1) for change in changed], -1)[follows]
     broken = differs.any(-1)
     if not bool(broken.any()) or (moves_alike and not bool(differs.all())):

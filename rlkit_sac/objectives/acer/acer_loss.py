@@ -169,7 +169,7 @@ class ACERLoss(SegmentLoss):
     >>> loss = ACERLoss(categorical_actor(3, 2), action_value_critic(3, 2))
     >>> segment = loss.policy()(TensorDict(observation=torch.randn(4, 5, 3), batch_size=[4, 5]))
     >>> segment["next"] = TensorDict(
-    ...     observation=torch.randn(4, 5, 3),
+    ...     observation=segment["observation"].roll(-1, 1),
     ...     reward=torch.randn(4, 5, 1),
     ...     done=torch.zeros(4, 5, 1, dtype=torch.bool),
     ...     terminated=torch.zeros(4, 5, 1, dtype=torch.bool),
