@@ -170,4 +170,4 @@ def _shorten(match: re.Match[str]) -> str:
     if "resume" in match[0]:
         return f"{command}{_FRAMES.sub('', options)} --collector.total_frames 700"
     short = _SHORT + ("" if "acer" in command else _LATE)
-    return f"{command}{short}{_FRAMES.sub('', options)}"
+    return f"{command}{short} --{_FRAMES.sub('', options)}"  # which may override
