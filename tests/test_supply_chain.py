@@ -35,7 +35,7 @@ ALLOWED = {
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/prior.py", "pkgutil.resolve_name"): "the module of prior.factory",
     ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",
-    ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed or trial",
+    ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed",
     ("rlkit_sac/runs/directory.py", "subprocess"): "git, which names the commit",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     ("recipes/benchmarks/fast.py", "subprocess"): "a process for each run",

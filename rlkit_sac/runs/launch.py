@@ -31,8 +31,8 @@ def run_recipe(
 
     A recipe whose configuration has a ``seed`` also takes ``--seeds 0,1,2`` and ``--jobs N``,
     which run the same command once for each seed, see `run_seeds`. The options are checked as a
-    whole before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
-    of several seeds.
+    whole before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the
+    first of several seeds.
 
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, 143 for
     SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
