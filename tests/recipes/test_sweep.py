@@ -12,7 +12,7 @@ import pytest
 
 import rlkit_sac
 from rlkit_sac.config.options import config_errors
-from rlkit_sac.config.read import read_yaml, set_options
+from rlkit_sac.config.read import from_yaml, read_yaml, set_options
 from rlkit_sac.errors import ConfigError
 from tests.processes import Process
 from tests.recipes.loading import RECIPES, config_class, load_recipe
@@ -66,7 +66,11 @@ def test_a_bad_trial_ends_early_and_one_that_fails_is_noted(workplace: Path) -> 
         study_name="sweep", storage="sqlite:///study.db", direction="maximize"
     )
     for _ in range(5):  # of a task whose returns are below zero
-        study.add_trial(optuna.create_trial(value=0.0, intermediate_values={60: 0.0, 120: 0.0}))
+        trial = study.ask()
+        for key, values in from_yaml(SPACE).items():
+            recipe.draw(trial, key, values)
+        trial.report(0.0, 60)
+        study.tell(trial, 0.0)
     table = sweep(storage="sqlite:///study.db", trials=6)
     assert table["state"].tolist() == ["COMPLETE"] * 5 + ["PRUNED"]
     assert rlkit_sac.Run(table["user_attrs_run"].iloc[-1]).evaluations["frames"].tolist() == [60]
@@ -88,28 +92,23 @@ def test_a_space_that_names_no_option_is_refused_by_the_recipe(workplace: Path) 
 @pytest.mark.slow
 def test_the_trial_of_a_killed_process_begins_anew_in_another(workplace: Path) -> None:
     Path("space.yaml").write_text(SPACE)
-    options = json.dumps(OPTIONS | {"collector.total_frames": 1500, "evaluation.interval": 500})
-    words = ["--space", "space.yaml", "--trials", "4", "--pruner", "none", "--heartbeat", "1"]
+    words = ["--space", "space.yaml", "--trials", "3", "--pruner", "none", "--heartbeat", "1"]
 
     def start() -> Process:
-        return Process(RECIPES / "sweep.py", *words, "--options", options, cwd=workplace)
-
-    def wait_for_runs(number: int) -> None:
-        end = time.monotonic() + 300
-        while len(list(workplace.glob("runs/sweep/trials/*/*/*/metrics.csv"))) < number:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        options = ["--options", json.dumps(OPTIONS)]
+        return Process(RECIPES / "sweep.py", *words, *options, cwd=workplace)
 
     with start() as killed:
-        wait_for_runs(1)
+        end = time.monotonic() + 300
+        while not list(workplace.glob("runs/sweep/trials/*/*/*/run.json")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
         with start() as other:
-            wait_for_runs(2)
             killed.kill()
-            killed.wait()
             _, errors = other.communicate()
     assert other.returncode == 0, errors
     table = pd.read_csv("runs/sweep/trials.csv")
-    assert table["state"].value_counts().to_dict() == {"COMPLETE": 4, "FAIL": 1}
+    assert table["state"].value_counts().to_dict() == {"COMPLETE": 3, "FAIL": 1}
     drawn = table.filter(like="params_")
     failed = table["state"] == "FAIL"
     assert drawn[~failed].eq(drawn[failed].iloc[0]).all(axis=1).sum() == 1
