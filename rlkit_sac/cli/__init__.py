@@ -20,12 +20,12 @@ import sys
 from collections.abc import Sequence
 
 from rlkit_sac._version import __version__
-from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, sweep, train, video
+from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, train, video
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import ended_by_interrupts
 
-_FILES = (train, recipes, resume, sweep, evaluate, video, export, report, check_env)
+_FILES = (train, recipes, resume, evaluate, video, export, report, check_env)
 #: The file of each command, which has its name: its examples as docstring, ``SUMMARY``,
 #: ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit code.
 COMMANDS = {file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _FILES}

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name, text in _describe(env).items():
             print(f"{name:<15} {text}")
     scripts = shipped_recipes()
-    del scripts["clone"]  # which learns from data
+    del scripts["clone"], scripts["sweep"]  # which learn from data, or run the others
     names = sorted(scripts, key=lambda name: name not in ("sac", "discrete_sac", "hybrid_sac"))
     refusals = {name: _refusals(scripts[name], task) for name in names}
     fitting = [name for name in names if not refusals[name]]

@@ -6,6 +6,7 @@ Examples:
     rlkit-sac recipes copy sac my_sac.py      under another name
     rlkit-sac recipes copy sac experiments    into a folder
     rlkit-sac recipes copy sac --config ant   with ./configs/sac/ant.yaml
+    rlkit-sac recipes copy sweep              to ./sweep.py and ./spaces/
 """
 
 from __future__ import annotations
@@ -113,9 +114,12 @@ def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
 def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Path, Path]]:
     """What a recipe needs, and where it goes."""
     yield recipe, script
-    space = recipe.parent / "spaces" / f"{recipe.stem}.yaml"
-    if space.is_file():
-        yield space, script.parent / "spaces" / f"{script.stem}.yaml"
+    spaces = script.parent / "spaces"
+    for space in (recipe.parent / "spaces").glob("*.yaml"):
+        if space.stem == recipe.stem:
+            yield space, spaces / f"{script.stem}.yaml"
+        elif recipe.stem == "sweep" and not (spaces / space.name).exists():
+            yield space, spaces / space.name
     waiting = list(configs)
     while waiting:
         name = waiting.pop()

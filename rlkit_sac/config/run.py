@@ -130,12 +130,10 @@ class WarmStartConfig:
 
 @dataclass
 class SeveralOptions:
-    """Several runs instead of one: seeds, or the trials of a sweep.
+    """Several runs instead of one, for the seeds of a comparison.
 
     >>> SeveralOptions(seeds="0-2,7").numbers()
     [0, 1, 2, 7]
-    >>> SeveralOptions(trials=40, jobs=2).errors()
-    []
     >>> SeveralOptions(jobs=2).errors()
     [('jobs', 'give the seeds too, for example --seeds 0,1,2')]
     """
@@ -145,22 +143,6 @@ class SeveralOptions:
 
     jobs: PositiveInt = 1
     """Runs at a time, each in a process of its own."""
-
-    trials: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Sweep: search for better options with this many trials, of which --jobs run at a time."""
-
-    space: str | None = None
-    """YAML file of the options that the trials change; null for that of the recipe."""
-
-    storage: str | None = None
-    """Database of the sweep, such as postgresql://user@host/sweeps; null for a SQLite file in the
-    sweep's folder."""
-
-    study: str | None = None
-    """Name of the sweep in its storage and of its folder; null for the recipe and the task."""
-
-    pruner: Literal["none", "median", "hyperband"] = "median"
-    """Which trials end early: those below the median of others, by hyperband, or none."""
 
     def numbers(self) -> list[int]:
         """The seeds to run, in order.
@@ -185,17 +167,11 @@ class SeveralOptions:
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions that do not hold."""
-        if self.trials is not None:
-            text = "cannot go with --trials, which take the seed of the option seed"
-            return [] if self.seeds is None else [("seeds", text)]
-        text = "give the number of trials too, for example --trials 40"
-        of_sweep = ("space", "storage", "study", "pruner")
-        found = [(k, text) for k in of_sweep if getattr(self, k) != getattr(SeveralOptions, k)]
-        if self.seeds is None and self.jobs > 1:
-            found.append(("jobs", "give the seeds too, for example --seeds 0,1,2"))
-        elif self.seeds is not None:
-            try:
-                self.numbers()
-            except ValueError as error:
-                found.append(("seeds", str(error)))
-        return found
+        if self.seeds is None:
+            text = "give the seeds too, for example --seeds 0,1,2"
+            return [("jobs", text)] if self.jobs > 1 else []
+        try:
+            self.numbers()
+        except ValueError as error:
+            return [("seeds", str(error))]
+        return []

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
 from rlkit_sac.config.run import SeveralOptions
-from rlkit_sac.errors import ConfigError, RlkitSacError, check_installed, refuse, summary
+from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.machine import num_ranks, rank
 from rlkit_sac.runs.resume import find_start
@@ -30,10 +30,9 @@ def run_recipe(
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
     A recipe whose configuration has ``seed`` and ``resume`` also takes ``--seeds 0,1,2`` and
-    ``--jobs N``, which run the same command once for each seed, see `run_seeds`, and
-    ``--trials N``, see :func:`~rlkit_sac.runs.sweep.run_sweep`. The options are checked as a whole
-    before anything runs, machine and task by :func:`~rlkit_sac.runs.make_envs`, or before the first
-    of several seeds.
+    ``--jobs N``, which run the same command once for each seed, see `run_seeds`. The options are
+    checked as a whole before anything runs, machine and task by
+    :func:`~rlkit_sac.runs.make_envs`, or before the first of several seeds.
 
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, 143 for
     SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
@@ -62,12 +61,7 @@ def run_recipe(
     with raised_signals():
         try:
             config, several, where = _parse(config_class, argv)
-            if several.trials is not None:
-                check_installed("optuna", extra="sweep")
-                from rlkit_sac.runs.sweep import run_sweep
-
-                code = run_sweep(config, several, argv)
-            elif several.seeds is not None:
+            if several.seeds is not None:
                 code = run_seeds(config, several, argv)
             else:
                 answer_parent(path=str(call_recipe(main, config, where)))
@@ -168,22 +162,19 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 def _parse(
     config_class: type[Config], argv: Sequence[str]
 ) -> tuple[Config, SeveralOptions, dict[str, str]]:
-    """The configuration, the seeds or trials to run, and where each option was set."""
+    """The configuration, the seeds to run, and where each option was set."""
     config, several = config_class(), SeveralOptions()
     configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
     where, problems = set_options(configs, argv, stored_options=partial(stored_options, config))
-    if several.seeds is not None or several.trials is not None:
+    if several.seeds is not None:
         if not problems:  # once, and not in the process of each run
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
-        if several.seeds is not None and where.get("seed") == "--seed":
+        if where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
-        of_several = where.get("trials") or where["seeds"]
         if getattr(config, "resume", None) is not None:
             advice = "cannot go with --resume; continue each run by itself"
-            problems.append(f"{of_several}: {advice}")
+            problems.append(f"{where['seeds']}: {advice}")
         if num_ranks() > 1:
-            problems.append(f"{of_several}: torchrun runs one seed at a time; give --seed")
-        if several.trials is not None and getattr(config, "time_limit", None) is not None:
-            problems.append(f"{of_several}: cannot go with --time_limit; end the sweep by a signal")
+            problems.append(f"{where['seeds']}: torchrun runs one seed at a time; give --seed")
     refuse(problems)
     return config, several, where

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,11 +39,6 @@ class Ended(NamedTuple):
     path: str = ""
     error: str = ""
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether a signal ended it."""
-        return self.code > 128 or self.code < 0
-
 
 class Processes:
     """The command of this process again, with other options, in processes of their own.
@@ -54,41 +49,33 @@ class Processes:
     Args:
         config: of the recipe.
         argv: the arguments of this process.
-        kind: what each process is, in words.
 
     Attributes:
         received: the first signal, 0 before.
     """
 
-    def __init__(self, config: Any, argv: Sequence[str], kind: str) -> None:
+    def __init__(self, config: Any, argv: Sequence[str]) -> None:
         one_run = vars(SeveralOptions()).items()
         words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
         self._command = [sys.executable, sys.argv[0], *argv, "--", *words]
         self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
-        self._kind = kind
         self._running: list[subprocess.Popen[bytes]] = []
         self.received = 0
 
     def receive(self, number: int) -> None:
         """Pass a signal on."""
         if not self.received:
-            acknowledge(f"each {self._kind} after its step")
+            acknowledge("each seed after its step")
             self.received = number
         for process in self._running:
             process.terminate()
 
-    def run(
-        self,
-        options: Mapping[str, Any],
-        log: Path | None,
-        watch: Callable[[subprocess.Popen[bytes]], object] = lambda process: None,
-    ) -> Ended:
+    def run(self, options: Mapping[str, Any], log: Path | None) -> Ended:
         """Run one, and wait for its end.
 
         Args:
             options: by dotted key.
             log: file for what it prints, without a progress bar; ``None`` to print it here.
-            watch: called about every second, and once more at the end.
         """
         words = [f"--{key}={value}" for key, value in options.items()] + (
             self._quiet if log else []
@@ -112,14 +99,9 @@ class Processes:
             if self.received:
                 process.terminate()
             try:
-                while process.returncode is None:
-                    with suppress(subprocess.TimeoutExpired):
-                        process.wait(timeout=1)
-                    watch(process)
+                process.communicate()
             finally:
                 self._running.remove(process)
-                process.terminate()  # without effect, unless `watch` failed
-                process.communicate()
             if answer.exists():
                 return Ended(process.returncode, **json.loads(answer.read_text()))
         if process.returncode < 0:
@@ -173,7 +155,7 @@ def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
     """
     started = datetime.now().astimezone()
     seeds = options.numbers()
-    processes = Processes(config, argv, "seed")
+    processes = Processes(config, argv)
     runs: dict[int, Ended] = {}
 
     def run(seed: int) -> None:

@@ -78,7 +78,8 @@ def test_the_common_options_need_no_pytorch_and_are_among_all(
         [line.split()[0] for line in text.splitlines() if line.startswith("  --")] for text in texts
     )
     assert not files_named("".join(texts))
-    assert {"--config", "--env.id", "--device"} < set(common) <= set(every)
+    options = {"--options", "--space"} if name == "sweep" else {"--env.id", "--device"}
+    assert {"--config", *options} < set(common) <= set(every)
     assert len(common) < 30
     hint = f"These are {len(common) - 1} of {len(every) - 1} options; see all with --help all.\n"
     assert page.stdout.endswith(hint) == (common != every)
@@ -169,6 +170,7 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
     ("recipe", "configs", "copied"),
     [
         ("clone", [], []),
+        ("sweep", [], [f"spaces/{file.name}" for file in RECIPES.glob("spaces/*.yaml")]),
         ("sac", [], ["spaces/mine.yaml"]),
         ("sac", ["ant", "hopper"], ["spaces/mine.yaml", "configs/mine/published.yaml"]),
         ("kl-prior-sac", ["halfcheetah_same_action"], ["spaces/mine.yaml"]),

@@ -36,7 +36,7 @@ recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks
     "benchmarks/parameterized.py": "benchmarks/parameterized.py --episodes 2",
     "--workers.address auto": "",
     **dict.fromkeys((f"--workers.number {n}" for n in (8, 32, 60)), "--workers.number 1"),
-    "--trials 40": "--trials 2",
+    "--trials 40": "--trials 2 --options.collector.total_frames 300",
     "--seeds 0,1,2,3,4": "--seeds 0,1",
     "--seeds 0,1,2": "--seeds 0,1",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
@@ -48,7 +48,7 @@ _LONG = 5_000  # frames; longer training is shortened
 _FRAMES = re.compile(r"--collector\.total_frames (\d+)")
 _TRAINING = re.compile(
     r"((?:python|torchrun [\w -]+) recipes/\w+\.py"
-    r"|rlkit-sac (?:train|sweep) (?!clone)[\w-]+(?![\w-])|rlkit-sac resume)"
+    r"|rlkit-sac train (?!clone|sweep)[\w-]+(?![\w-])|rlkit-sac resume)"
     r"(?! --help)((?:\\\n|[^\n#&;])*)"
 )
 _OWN_CONFIG = re.compile(r"--config (?!recipes/)\S+\.yaml")  # of the page, and short

@@ -27,8 +27,6 @@ class Config:
     """Run to resume."""
     value: float = 1.0
     """Mean return of all evaluations, plus ten times the seed."""
-    pause: float = 0.0
-    """Seconds between two evaluations."""
     fault: str = "none"
     """What goes wrong."""
     fail: dict[str, str] = field(default_factory=dict)
@@ -60,7 +58,6 @@ def main(config: Config) -> Path:
                 row = {"frames": frames, "return_mean": value, "return_std": 0.5}
                 run.write("evaluations", row)
                 fail(fault)
-                time.sleep(config.pause)
                 if fault == "wait":
                     wait_to_save(run.path, stop)
                 if fault in ("wait", "saved"):
