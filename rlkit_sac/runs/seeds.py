@@ -99,9 +99,10 @@ class Processes:
             if self.received:
                 process.terminate()
             try:
-                process.communicate()
+                process.wait()
             finally:
                 self._running.remove(process)
+                process.communicate()  # closes its input, at whose end it ends
             if answer.exists():
                 return Ended(process.returncode, **json.loads(answer.read_text()))
         if process.returncode < 0:

@@ -36,9 +36,10 @@ recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks
     "benchmarks/parameterized.py": "benchmarks/parameterized.py --episodes 2",
     "--workers.address auto": "",
     **dict.fromkeys((f"--workers.number {n}" for n in (8, 32, 60)), "--workers.number 1"),
-    "--trials 40": "--trials 2 --options.collector.total_frames 300",
+    "--trials 40": "--trials 2 --options.collector.total_frames 250",
     "--seeds 0,1,2,3,4": "--seeds 0,1",
     "--seeds 0,1,2": "--seeds 0,1",
+    "--seeds 1-5": "--seeds 1,2",
     "PYTHONPATH=. ": "",  # the folder is on the path, and so is this package
     # Ten seconds suffice on an idle machine, but not on a busy one.
     "timeout --preserve-status --signal TERM 10": """set +e; bash -c '"$@" & until [ -e \
