@@ -92,10 +92,9 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         limit_episodes(config.env, start)
     if start is not None:
         with named("resume"):
-            edited = ", ".join(check_resume(config, start))
-        if edited:
-            file = start.run_path / "config.yaml"
-            _warn(f"{file} was edited ({edited}), which a resume ignores: give them as options")
+            if edited := ", ".join(check_resume(config, start)):
+                file = start.run_path / "config.yaml"
+                _warn(f"{file} was edited ({edited}), but is not read again: give them as options")
     seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs
     with ExitStack() as opened:
         seed_everything(seed)

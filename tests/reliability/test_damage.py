@@ -239,7 +239,7 @@ def test_a_resume_says_what_it_ignores_of_an_edited_configuration(capsys, path):
     code, warning = resume(capsys, path, "--collector.total_frames", "340")
     assert (code, warning.count("\n")) == (0, 1)
     assert warning.startswith(
-        f"warning: {file} was edited (update.lr_actor), which a resume ignores"
+        f"warning: {file} was edited (update.lr_actor), but is not read again"
     )
     edit(lr_actor=0.01)
     given = ["--update.lr_actor", "0.01", "--collector.total_frames", "360"]
