@@ -103,7 +103,9 @@ def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Ten
     >>> entropy_bonus([torch.tensor([-1.0, 2.0])], [torch.tensor(0.5)])
     tensor([ 0.5000, -1.0000])
     """
-    first, *others = (-alpha * each for each, alpha in zip(log_ratios, alphas, strict=True))
+    first, *others = (
+        -alpha * log_ratio for log_ratio, alpha in zip(log_ratios, alphas, strict=True)
+    )
     return sum(others, first)
 
 

@@ -37,7 +37,7 @@ def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> 
     tensor(0.7500)
     """
     residual = target - values
-    center, bias = (masked_mean(each.mean(-1), valid) for each in (target, residual))
+    center, bias = (masked_mean(x.mean(-1), valid) for x in (target, residual))
     spread = masked_mean((target - center).square().mean(-1), valid)
     unexplained = masked_mean((residual - bias).square().mean(-1), valid)
     return 1 - unexplained / torch.where(spread > 0, spread, torch.nan)

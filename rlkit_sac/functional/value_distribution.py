@@ -68,9 +68,9 @@ def project_values(values: Tensor, weights: Tensor, count: int) -> Tensor:
         place = (inside + LARGEST_VALUE) * ((count - 1) / (2 * LARGEST_VALUE))
         index = place.floor().long().clamp(0, count - 2)  # also of NaN
         upper_share = place - index
-        found = values.new_zeros(*values.shape[:-1], count)
-        found = found.scatter_add(-1, index, weights * (1 - upper_share))
-        return found.scatter_add(-1, index + 1, weights * upper_share)
+        projected = values.new_zeros(*values.shape[:-1], count)
+        projected = projected.scatter_add(-1, index, weights * (1 - upper_share))
+        return projected.scatter_add(-1, index + 1, weights * upper_share)
 
 
 def distribution_loss(logits: Tensor, target: Tensor) -> Tensor:

@@ -122,16 +122,18 @@ def read_options(
         ConfigError: with a line for each problem.
     """
     section = loss.section
-    own = {name: value for name, value in given.items() if name in section().arguments()}
-    data = dict(own)
-    if "target_entropy" in own:
-        data["target_entropy"] = _without_functions(own["target_entropy"])
+    section_options = {
+        name: value for name, value in given.items() if name in section().arguments()
+    }
+    data = dict(section_options)
+    if "target_entropy" in section_options:
+        data["target_entropy"] = _without_functions(section_options["target_entropy"])
     plain = {name: plain_value(value) for name, value in data.items()}
     options = section(**plain, **({"parameter_mask": True} if mask else {}))
     check_config(options)
-    if "target_entropy" in own:
-        options.target_entropy = own["target_entropy"]
-    others = {name: value for name, value in given.items() if name not in own}
+    if "target_entropy" in section_options:
+        options.target_entropy = section_options["target_entropy"]
+    others = {name: value for name, value in given.items() if name not in section_options}
     if unknown := [name for name in others if name not in signature(loss.options_class).parameters]:
         told = [f"{name}: {_OF_TORCHRL[name]}" for name in unknown if name in _OF_TORCHRL]
         near = get_close_matches(_ALSO.get(unknown[0], unknown[0]), signature(loss).parameters, n=1)
@@ -142,7 +144,7 @@ def read_options(
 
 def _without_functions(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_without_functions(each) for each in value]
+        return [_without_functions(item) for item in value]
     return "auto" if callable(value) else value
 
 
@@ -161,13 +163,17 @@ def with_options_from(
     """
 
     def add(loss: Class) -> Class:
-        own = [*signature(loss.__init__).parameters.values()][:-1]
+        networks = [*signature(loss.__init__).parameters.values()][:-1]
         options = signature(section).parameters
         numbers = [options[name] for name in section().arguments()]
-        names = {each.name for each in own}
+        names = {parameter.name for parameter in networks}
         shown = [*numbers, *signature(others).parameters.values()]
-        shown = [each.replace(kind=each.KEYWORD_ONLY) for each in shown if each.name not in names]
-        loss.__init__.__signature__ = Signature([*own, *shown])
+        shown = [
+            parameter.replace(kind=parameter.KEYWORD_ONLY)
+            for parameter in shown
+            if parameter.name not in names
+        ]
+        loss.__init__.__signature__ = Signature([*networks, *shown])
         loss.section, loss.options_class = section, others
         return loss
 

@@ -185,7 +185,7 @@ def one_step_later(
         return torch.zeros_like(batch.get(key), dtype=torch.bool)
     if not isinstance(key, tuple) and len(action_keys) == 1:
         return batch.get(action_keys[0])
-    parts = {unravel_key(each)[-1]: batch.get(each) for each in action_keys}
+    parts = {unravel_key(part)[-1]: batch.get(part) for part in action_keys}
     if not isinstance(key, tuple):
         return TensorDict(parts, batch_size=batch.batch_size)
     if key[-1] not in parts:

@@ -48,13 +48,13 @@ def check_widths(
     first = next((layer for layer in network.modules() if hasattr(layer, "weight")), None)
     key, *others = network.in_keys
     for place in (key, ("next", key)):
-        value, *rest = (batch.get(each, None) for each in (place, *others))
+        value, *rest = (batch.get(entry, None) for entry in (place, *others))
         if not isinstance(first, nn.Linear) or value is None or None in rest:
             return
         for other, entry in zip(others, rest, strict=True):
             if entry.dtype != dtype:
                 raise BatchError(f"{other!r} has the type {entry.dtype}, but {name} wants {dtype}")
-        beside, width = sum(each.shape[-1] for each in rest), value.shape[-1]
+        beside, width = sum(entry.shape[-1] for entry in rest), value.shape[-1]
         wanted = first.in_features - beside
         # A network may read its first entry alone in its first layer.
         if value.dtype != dtype or width not in (wanted, first.in_features):

@@ -187,23 +187,27 @@ class ACERLoss(SegmentLoss):
         critic_network: TensorDictModuleBase | None = None,
         **options: Any,
     ) -> None:
-        given, own = read_options(type(self), options)
-        if given.reduction == "mean" and not own.normalize_loss_by_steps:
-            given = replace(given, reduction="sum")
-        super().__init__(actor_network, critic_network, given)
-        check_trust_region_space(own.trust_region_space, self.kind)
+        loss_options, section = read_options(type(self), options)
+        if loss_options.reduction == "mean" and not section.normalize_loss_by_steps:
+            loss_options = replace(loss_options, reduction="sum")
+        super().__init__(actor_network, critic_network, loss_options)
+        check_trust_region_space(section.trust_region_space, self.kind)
         exact = get_args(_SPACES[self.kind])[0]
-        self.trust_region_space: Any = own.trust_region_space or exact
+        self.trust_region_space: Any = section.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.
-        self._space: Any = self.trust_region_space if own.use_trust_region else exact
-        self.beta, self.policy_coef, self.critic_coef = own.beta, own.policy_coef, own.critic_coef
-        self.reward_scale = own.reward_scale
-        self.truncation_threshold = own.truncation_threshold
-        self.use_trust_region = own.use_trust_region
-        self.trust_region_delta = own.trust_region_delta
-        self.use_q_opc = own.use_q_opc
-        self.on_policy = given.on_policy
-        self.make_value_estimator(gamma=own.gamma)
+        self._space: Any = self.trust_region_space if section.use_trust_region else exact
+        self.beta, self.policy_coef, self.critic_coef = (
+            section.beta,
+            section.policy_coef,
+            section.critic_coef,
+        )
+        self.reward_scale = section.reward_scale
+        self.truncation_threshold = section.truncation_threshold
+        self.use_trust_region = section.use_trust_region
+        self.trust_region_delta = section.trust_region_delta
+        self.use_q_opc = section.use_q_opc
+        self.on_policy = loss_options.on_policy
+        self.make_value_estimator(gamma=section.gamma)
 
     # ------------------------------------------------------------------ the losses
 
@@ -378,9 +382,9 @@ class ACERLoss(SegmentLoss):
         q = value + critic.relative_advantage(of_advantage, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
             with torch.no_grad():
-                drawn = critic.sampler(policy, 1)[0]
-                q_drawn = value + critic.relative_advantage(of_advantage, drawn, policy)
-                sampled = drawn, q_drawn.squeeze(-1)
+                sampled_action = critic.sampler(policy, 1)[0]
+                sampled_q = value + critic.relative_advantage(of_advantage, sampled_action, policy)
+                sampled = sampled_action, sampled_q.squeeze(-1)
         return GaussianTerms(
             live,
             _gaussian(average),

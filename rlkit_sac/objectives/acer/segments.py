@@ -225,21 +225,21 @@ class SegmentLoss(LossContract):
                 average = self._members(network.network, self.target_actor_network_params)
                 yield MemoryPass(network, AVERAGE, average, at_next_states=False, grad=False)
 
-    def _behavior(self, segments: Segments, like: Tensor) -> list[Tensor] | None:
+    def _behavior(self, segments: Segments, parameter: Tensor) -> list[Tensor] | None:
         """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
 
         Args:
             segments: what holds them.
-            like: a parameter of the policy, of the shape that they must have.
+            parameter: a parameter of the policy, of the shape that they must have.
         """
         if not segments.behavior:
             return None
         parameters = [full_precision(segments.batch.get(key).detach()) for key in segments.behavior]
         for key, entry in zip(segments.behavior, parameters, strict=True):
-            if entry.shape != like.shape:
+            if entry.shape != parameter.shape:
                 raise BatchError(
                     f"{key!r} has the shape {list(entry.shape)}, but the policy's distribution has "
-                    f"{list(like.shape)}"
+                    f"{list(parameter.shape)}"
                 )
         if self.kind == "continuous" and segments.valid is not None:
             parameters[1] = parameters[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)

@@ -133,13 +133,14 @@ class AtomHead(ScalarHead):
         return {"clipped_share": F.clipped_share(target.values, target.shares)}
 
 
+@dataclass(eq=False)
 class Critics:
     r"""An ensemble :math:`Q_i(s, a)`, or :math:`Q_i(s, c)_k` with values for K discrete actions.
 
     It holds no parameters: they come with each call, as
     :class:`~rlkit_sac.modules.ensemble.Members`.
 
-    Args:
+    Attributes:
         network: one of the critics, without parameters.
         encoded: the entries of a shared encoder, which the critics train.
         memory: the parts of a network with a memory; ``None`` for others.
@@ -152,8 +153,6 @@ class Critics:
             ``None`` for critics that write one value.
         spec: the spec of the discrete action, if known.
         mask: which dimensions of the continuous action each discrete action reads, or ``None``.
-
-    Attributes:
         head: what an output of the critics means.
         value_key: where the critics write their values.
         action_key: where they read the continuous action.
@@ -161,42 +160,31 @@ class Critics:
         mask_key: where states hold the mask of allowed discrete actions; ``None`` without masks.
     """
 
-    value_key: NestedKey
-    action_key: NestedKey
-    index_key: NestedKey
-    mask_key: NestedKey | None
+    network: TensorDictModule
+    encoded: Sequence[NestedKey]
+    memory: RecurrentNetwork | None
+    normalizer: ObservationNormalizer | None
+    weights: RewardWeights
+    loss_function: LossFunction
+    reduction: CriticReduction
+    action_role: str | None
+    index_role: str | None
+    spec: TensorSpec | None
+    mask: ParameterMask | None
 
-    def __init__(
-        self,
-        network: TensorDictModule,
-        *,
-        encoded: Sequence[NestedKey],
-        memory: RecurrentNetwork | None,
-        normalizer: ObservationNormalizer | None,
-        weights: RewardWeights,
-        loss_function: LossFunction,
-        reduction: CriticReduction,
-        action_role: str | None,
-        index_role: str | None,
-        spec: TensorSpec | None,
-        mask: ParameterMask | None,
-    ) -> None:
-        self.network, self.encoded, self.memory = network, encoded, memory
-        self.normalizer, self.weights, self.mask = normalizer, weights, mask
-        self.loss_function, self.reduction = loss_function, reduction
-        self.action_role, self.index_role, self.spec = action_role, index_role, spec
-        over_atoms = VALUE_LOGITS in map(unravel_key, network.out_keys)
+    def __post_init__(self) -> None:
+        over_atoms = VALUE_LOGITS in map(unravel_key, self.network.out_keys)
         self.head = AtomHead() if over_atoms else ScalarHead()
 
     def read_keys(self, keys: Any) -> None:
         """Take the entries that the critics read and write from the accepted keys of a loss."""
         role = "state_action_value" if self.index_role is None else "action_value"
-        self.value_key = unravel_key(getattr(keys, role))
+        self.value_key: NestedKey = unravel_key(getattr(keys, role))
         if self.action_role is not None:
-            self.action_key = unravel_key(getattr(keys, self.action_role))
+            self.action_key: NestedKey = unravel_key(getattr(keys, self.action_role))
         if self.index_role is not None:
-            self.index_key = getattr(keys, self.index_role)
-        self.mask_key = getattr(keys, "action_mask", None)
+            self.index_key: NestedKey = getattr(keys, self.index_role)
+        self.mask_key: NestedKey | None = getattr(keys, "action_mask", None)
         part = self.network if self.memory is None else self.memory.head
         key = self.head.written or self.value_key
         masked = None if self.mask is None else (self.action_key, self.mask)

@@ -125,11 +125,11 @@ ESTIMATORS: Mapping[str, Callable[..., ReturnEstimator]] = {
 }
 
 
-def make_return_estimator(asked: Any, hyperparameters: Mapping[str, Any]) -> ReturnEstimator:
+def make_return_estimator(value_type: Any, hyperparameters: Mapping[str, Any]) -> ReturnEstimator:
     """The estimator of a name.
 
     Args:
-        asked: the name, in any case, or a member of ``torchrl.objectives.ValueEstimators``.
+        value_type: the name, in any case, or a member of ``torchrl.objectives.ValueEstimators``.
         hyperparameters: of the estimator.
 
     Raises:
@@ -142,11 +142,11 @@ def make_return_estimator(asked: Any, hyperparameters: Mapping[str, Any]) -> Ret
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: unknown hyperparameters of TD0: lmbda; it takes gamma
     """
-    text = getattr(asked, "name", asked).replace("_", "").lower()
-    name = next((each for each in ESTIMATORS if each.lower() == text), None)
+    text = getattr(value_type, "name", value_type).replace("_", "").lower()
+    name = next((key for key in ESTIMATORS if key.lower() == text), None)
     if name is None:
         raise NotImplementedError(
-            f"there is no value estimator {asked!r} here: soft values need the entropy at "
+            f"there is no value estimator {value_type!r} here: soft values need the entropy at "
             f"every step of a return. Available: {', '.join(ESTIMATORS)}"
         )
     takes = inspect.signature(ESTIMATORS[name]).parameters

@@ -98,18 +98,18 @@ class SACNetworks(LossContract):
         if isinstance(qvalue_network, Sequence | nn.ModuleList):
             arguments = {**arguments, "num_qvalue_nets": len(qvalue_network)}
         masked = parameter_mask is not None
-        given, options = read_options(type(self), arguments, mask=masked)
+        loss_options, options = read_options(type(self), arguments, mask=masked)
         critics = make_ensemble(qvalue_network, options.num_qvalue_nets)
-        super().__init__(given)
+        super().__init__(loss_options)
         self.qvalue_coef, self.reward_scale = options.qvalue_coef, options.reward_scale
         if hasattr(options, "dqda_clipping"):
             self.dqda_clipping = options.dqda_clipping
         self.use_entropy_reward = options.use_entropy_reward
         self.policy_loss_steps = options.policy_loss_steps
-        self.deactivate_vmap = given.deactivate_vmap
-        self.observation_normalizer = given.observation_normalizer
-        self.critic_normalizer = given.critic_normalizer
-        self.reward_normalizer = given.reward_normalizer
+        self.deactivate_vmap = loss_options.deactivate_vmap
+        self.observation_normalizer = loss_options.observation_normalizer
+        self.critic_normalizer = loss_options.critic_normalizer
+        self.reward_normalizer = loss_options.reward_normalizer
 
         self.actor_network = None
         if actor_network is not None:
@@ -118,24 +118,26 @@ class SACNetworks(LossContract):
         self.register_buffer("critic_order", None, persistent=False)
         has_targets = CRITICS in self.target_networks
         self._register_ensemble(CRITICS, critics, create_target_params=has_targets)
-        self._share_encoder(given.encoder_network)
+        self._share_encoder(loss_options.encoder_network)
         self._find_memories(self.network_names)
 
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
         self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        self.priors = self._copy_priors(given.prior_network, like)
+        self.priors = self._copy_priors(loss_options.prior_network, like)
         self._prior_keys = self.priors.in_keys
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
             *_, acting = self.factors.values()  # of two factors the continuous one
             self.set_keys(**{acting.role: action, "log_prob": log_prob})
-        self._register_temperatures(options, given.action_spec, like)
+        self._register_temperatures(options, loss_options.action_spec, like)
         factors = self.factors.values()
         self.continuous = next(
-            (each for each in factors if isinstance(each, ContinuousFactor)), None
+            (factor for factor in factors if isinstance(factor, ContinuousFactor)), None
         )
-        self.discrete = next((each for each in factors if isinstance(each, DiscreteFactor)), None)
+        self.discrete = next(
+            (factor for factor in factors if isinstance(factor, DiscreteFactor)), None
+        )
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = list(self.factors) if options.normalize_entropy_reward else []
@@ -147,11 +149,13 @@ class SACNetworks(LossContract):
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    def _copy_priors(self, given: Any, like: Tensor) -> FactorPriors:
+    def _copy_priors(self, prior_network: Any, like: Tensor) -> FactorPriors:
         """Copy the priors: one over all factors, or one or ``None`` for each of them."""
-        networks = {"": given}  # one over all factors is copied once, without the name of a part
-        if isinstance(given, tuple | list):
-            networks = option_per_factor("prior_network", given, list(self.factors))
+        networks = {
+            "": prior_network
+        }  # one over all factors is copied once, without the name of a part
+        if isinstance(prior_network, tuple | list):
+            networks = option_per_factor("prior_network", prior_network, list(self.factors))
         return FactorPriors(
             {
                 factor_key("prior", part): FrozenPrior(network, part=part).to(like)
@@ -184,8 +188,8 @@ class SACNetworks(LossContract):
                 self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
             key, prior = self._action_key(factor), self.priors.find(name)
             passed = hybrid_leaf(action_spec, key) if several else action_spec
-            own = None if several and isinstance(factor, DiscreteFactor) else actor_spec
-            spec = self.specs[factor.role] = factor.find_spec(passed, own, key)
+            factor_spec = None if several and isinstance(factor, DiscreteFactor) else actor_spec
+            spec = self.specs[factor.role] = factor.find_spec(passed, factor_spec, key)
             self.num_actions = getattr(getattr(spec, "space", None), "n", self.num_actions)
             target = None
             if not factor.fixed:
