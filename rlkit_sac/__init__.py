@@ -44,10 +44,11 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac.objectives import ContinuousSACLoss as ContinuousSACLoss
     from rlkit_sac.objectives import DiscreteSACLoss as DiscreteSACLoss
     from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
+    from rlkit_sac.objectives import ValueSACLoss as ValueSACLoss
     from rlkit_sac.training import Run as Run
     from rlkit_sac.training import train as train
 
-_LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss")
+_LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss")
 _MODULES = {"train": "training", "Run": "training", **dict.fromkeys(_LOSSES, "objectives")}
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
