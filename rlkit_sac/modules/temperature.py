@@ -2,8 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -51,6 +50,8 @@ class Temperature:
     minimum: float | None = None
     maximum: float | None = None
 
+    _parameter_bounds: ClassVar[tuple[float, float]]  # set once they are checked
+
     def __post_init__(self) -> None:
         if self.mode not in ("log", "exp", "direct"):
             raise ConfigError(
@@ -58,6 +59,7 @@ class Temperature:
             )
         if None not in (self.minimum, self.maximum) and not self.minimum <= self.maximum:  # type: ignore[operator]
             raise ConfigError(f"min_alpha {self.minimum} is above max_alpha {self.maximum}")
+        object.__setattr__(self, "_parameter_bounds", self._find_bounds())
 
     def initial_parameter(self, alpha_init: float) -> float:
         """The parameter's start for a temperature ``alpha_init``, moved inside the bounds."""
@@ -83,8 +85,7 @@ class Temperature:
         with torch.no_grad():
             parameter.clamp_(*self._parameter_bounds)
 
-    @cached_property
-    def _parameter_bounds(self) -> tuple[float, float]:
+    def _find_bounds(self) -> tuple[float, float]:
         lower, upper = self.minimum or 0.0, math.inf if self.maximum is None else self.maximum
         if self.mode == "direct":
             return max(lower, DIRECT_ALPHA_FLOOR), upper

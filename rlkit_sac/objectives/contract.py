@@ -120,12 +120,13 @@ class LossContract(LossModule):
     def _actions(self) -> dict[NestedKey, str]:
         """The accepted key of each part of the action, by the entry that holds it."""
 
-    def _network_keys(self) -> Iterable[NestedKey]:
+    def _network_keys(self) -> list[NestedKey]:
         """Entries the networks read at a state, but for those of memories and of the encoder."""
         in_keys = (
             self.recurrent.get(name, getattr(self, name)).in_keys for name in self.network_names
         )
-        return (key for key in chain(*in_keys, self._mask_keys) if key not in self._encoded_keys)
+        # torch.compile fails where a generator makes what a loss keeps of its first batch.
+        return [key for key in chain(*in_keys, self._mask_keys) if key not in self._encoded_keys]
 
     @property
     def _mask_keys(self) -> list[NestedKey]:

@@ -141,7 +141,7 @@ class SegmentLoss(LossContract):
         """A critic over continuous actions, which reads what its memories remember."""
         critic = self.critic_network
         assert isinstance(critic, StochasticDuelingNetwork)
-        if self.recurrent.keys().isdisjoint(DUELING):
+        if not any(name in self.recurrent for name in DUELING):
             return critic
         value, advantage = map(self._head, DUELING)
         return StochasticDuelingNetwork(
@@ -268,7 +268,7 @@ class SegmentLoss(LossContract):
         """Entries of a batch that the networks read at a state, but for states of memories."""
         of_actor = map(unravel_key, self.actor_network.in_keys)
         read = [*of_actor, *self._critic_state_keys(), *self._mask_keys]
-        states = (key for network in self.recurrent.values() for key in network.state_keys)
+        states = [key for network in self.recurrent.values() for key in network.state_keys]
         others = self._written_keys().union(states)
         return [key for key in dict.fromkeys(read) if key not in others]
 

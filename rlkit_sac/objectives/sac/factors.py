@@ -7,7 +7,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -100,7 +99,7 @@ class PolicySample:
     state_value: Tensor | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Factor(ABC):
     """One factor of a policy. It holds no tensors: parameters belong to the loss.
 
@@ -110,6 +109,8 @@ class Factor(ABC):
         fixed: whether the temperature is fixed.
         target: the option ``target_entropy``; :data:`NUMBER` once a number or function is resolved.
         min_prob: the option of that name.
+        suffix: what the names of its parameters, attributes and outputs end with.
+        parameter_name: the name of the parameter of its temperature.
     """
 
     name: str
@@ -118,15 +119,9 @@ class Factor(ABC):
     target: TargetEntropy
     min_prob: float
 
-    @cached_property
-    def suffix(self) -> str:
-        """What the names of this factor's parameters, attributes and outputs end with."""
-        return f"_{self.name}" if self.name else ""
-
-    @cached_property
-    def parameter_name(self) -> str:
-        """The name of the parameter of its temperature."""
-        return self.key("log_alpha")
+    def __post_init__(self) -> None:
+        self.suffix = f"_{self.name}" if self.name else ""
+        self.parameter_name = self.key("log_alpha")
 
     def key(self, entry: str) -> str:
         """Return the name of this factor's parameter, attribute or output, see `factor_key`."""
@@ -179,7 +174,7 @@ class Factor(ABC):
         """Return the target entropy at the states of a sample, a number or ``[*]``."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ContinuousFactor(Factor):
     """A continuous factor, sampled by reparameterization.
 
@@ -187,16 +182,16 @@ class ContinuousFactor(Factor):
         target_kld_per_dim: the option of that name, as the others.
         parameter_mask: whether there is a mask.
         mask_entropy: whether it weighs the densities of the dimensions.
+        masked: both.
     """
 
     target_kld_per_dim: float
     parameter_mask: bool = False
     mask_entropy: bool = False
 
-    @cached_property
-    def masked(self) -> bool:
-        """Whether the densities of its dimensions are weighted by the parameter mask."""
-        return self.parameter_mask and self.mask_entropy
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.masked = self.parameter_mask and self.mask_entropy
 
     def find_spec(
         self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
@@ -279,7 +274,7 @@ class ContinuousFactor(Factor):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DiscreteFactor(Factor):
     """A discrete factor, whose expectations are exact sums.
 
