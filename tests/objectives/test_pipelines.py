@@ -1,4 +1,4 @@
-"""Losses among TorchRL's collectors, environments and optimizers, and in one graph."""
+"""Losses among TorchRL's collectors, environments and optimizers."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ import torch
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.envs.transforms import MultiStepTransform
 
-from tests.objectives.comparison import losses_of
-from tests.objectives.losses import DISCRETE_KINDS, make_batch, own_loss
-
-QUICK = (("expected", "categorical"), ("sampled", "hybrid"))
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize(
-    ("entropy", "kind"),
-    [
-        pytest.param(entropy, kind, marks=[pytest.mark.slow] * ((entropy, kind) not in QUICK))
-        for entropy in ("expected", "sampled")
-        for kind in DISCRETE_KINDS
-    ],
-)
-def test_one_graph_without_breaks(kind, entropy):
-    torch.manual_seed(0)
-    loss = own_loss(kind, discrete_entropy=entropy, target_entropy="auto")
-    data = make_batch(kind, 8)
-    compiled = torch.compile(loss, fullgraph=True, backend="eager")
-    torch.manual_seed(1)
-    wanted = loss(data.clone())
-    torch.manual_seed(1)
-    found = compiled(data.clone())
-    torch.testing.assert_close(losses_of(found), losses_of(wanted))
+from tests.objectives.losses import make_batch, own_loss
 
 
 @pytest.mark.parametrize("end", ["terminated", "truncated", None])
