@@ -174,7 +174,7 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def describe_failure(error: BaseException) -> str:
-    r"""The lines that the console shows: what happened, where the results lie, how to resume.
+    """The lines that the console shows: what happened, where the results lie, how to resume.
 
     An error is one line per problem. The exception behind an `EnvironmentFault` comes with the
     traceback in the environment's own code.
@@ -183,7 +183,7 @@ def describe_failure(error: BaseException) -> str:
         error: an interrupt, or an error of the package.
 
     >>> from rlkit_sac.errors import ConfigError
-    >>> print(describe_failure(ConfigError("--seed: must be >= 0\nunknown option --sed")))
+    >>> print(describe_failure(ConfigError("--seed: must be >= 0", "unknown option --sed")))
     error: --seed: must be >= 0
     error: unknown option --sed
     """

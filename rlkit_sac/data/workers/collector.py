@@ -300,7 +300,7 @@ class WorkerCollector:
         except self._ray.exceptions.RayTaskError as error:  # whose text is the traceback
             cause, name = error.cause, self._names[worker]
             if isinstance(cause, RlkitSacError):
-                raise type(cause)(f"{name}: {cause}") from cause.__cause__
+                raise type(cause)(*(f"{name}: {line}" for line in cause.args)) from cause.__cause__
             raise RunError(f"{name} raised {summary(cause)}") from error.with_traceback(None)
 
     def _recover(self, worker: int, error: Exception) -> None:
