@@ -124,7 +124,7 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
         (["evaluate", ".", "--seed", "1", "--seed=1"], "--seed: is given 2 times; give it once"),
         (["check-env", "A-v0", "--env.num_envs=1", "--env.num_envs=2"], "--env.num_envs: is given"),
-        (["sweep", "sac", "--trials", "2", "--trials", "3"], "--trials: is given 2 times"),
+        (["train", "sweep", "--trials", "2", "--trials", "3"], "--trials: is given 2 times"),
         (["resume", "a\nb"], r"a\nb does not exist"),
         (["evaluate", "a\nb"], r"a\nb is not a folder"),
         (["report", "a\nb"], r"a\nb is not a directory"),
