@@ -55,7 +55,7 @@ def blocks(page: Path) -> list[Block]:
     for match in _BLOCK.finditer(text):
         add_commands(match.start())
         language, title, code = match.groups()
-        below = found and end and not text[end : match.start()].strip()
+        below = found and found[-1].language != "command" and not text[end : match.start()].strip()
         if language == "text" and below:
             found[-1].output = code
         elif language == "console" and below:

@@ -26,7 +26,6 @@ LEFT_OUT = {
 REPLACED = {
     "<run>": "*-seed0",
     "train RECIPE --config NAME": "train sac --config pendulum",
-    "make ": f"make --dry-run --directory {ROOT} ",  # the target is there
     # In a copy of the documentation, whose tables stay as they are.
     "python recipes/benchmarks/learning.py": f"cp -r {ROOT}/docs . && python \
 recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks.md",
@@ -160,6 +159,7 @@ def shortened(code: str) -> str:
     code = "\n".join(kept).replace(".venv/bin/", "")
     for old, new in REPLACED.items():
         code = code.replace(old, new)
+    code = re.sub("^make ", f"make --dry-run --directory {ROOT} ", code, flags=re.MULTILINE)
     return _TRAINING.sub(_shorten, code)
 
 
