@@ -120,7 +120,7 @@ class Factor(ABC):
     min_prob: float
 
     def __post_init__(self) -> None:
-        self.suffix = f"_{self.name}" if self.name else ""
+        self.suffix = factor_key("", self.name)
         self.parameter_name = self.key("log_alpha")
 
     def key(self, entry: str) -> str:
