@@ -49,7 +49,9 @@ def check_consecutive(
     """
     follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
     pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
-    changed = [(a != b) & ~a.isnan() for a, b in pairs if a.shape == b.shape]
+    # Masks and flags are not compared: they tell little of a state.
+    pairs = [(a, b) for a, b in pairs if a.shape == b.shape and a.dtype != torch.bool]
+    changed = [(a != b) & ~a.isnan() for a, b in pairs]
     if not changed or not bool(follows.any()):
         return
     moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
