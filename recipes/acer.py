@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
-
 from torch.optim import RMSprop
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
@@ -85,12 +83,6 @@ class ACERConfig(BaseRunConfig):
         return found
 
 
-def main(config: ACERConfig) -> Path:
-    """Train, evaluate and save; returns the run directory."""
-    with runs.make_envs(config) as (env, eval_env):
-        return train(config, env, eval_env)
-
-
 def make_networks(
     kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
@@ -126,8 +118,8 @@ def make_networks(
     }
 
 
-def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in some environments, evaluate in another; returns the run directory."""
+def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
+    """Make loss, update, replay and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -173,8 +165,7 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         env.full_action_spec_unbatched["action"], mask_key=envs.action_mask_key(env)
     )
     policy = loss_module.policy()
-    states = loss_module.state_keys
-    stored = [*loss_module.in_keys, "is_init", *(states if config.replay.store_state else ())]
+    stored = [*runs.stored_keys(config, loss_module), "is_init"]
     sampler = TrajectorySampler(
         config.collector.t_max, capacity=config.replay.capacity, **config.replay_layout()
     )
@@ -184,40 +175,47 @@ def train(config: ACERConfig, env: EnvBase, eval_env: EnvBase) -> Path:
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         sampler=sampler,
     )
-    observed = envs.observation_layout(env)
     collector = runs.run_collector(config, env, policy, update, random_policy=random_policy)
-    replays = ReplaySchedule(
-        n_times_replay=config.update.n_times_replay,
-        poisson=config.update.poisson,
-        replay_start_size=config.update.replay_start_size,
-        group=update.group,
-    )
+    return runs.Parts(loss_module, update, replay, collector)
 
-    with runs.training_run(
-        config,
-        recipe="acer",
-        loss_module=loss_module,
-        update=update,
-        replay=replay,
-        collector=collector,
-        eval_env=eval_env,
-    ) as run:
-        for batch in collector:
-            segments = batch.select(*loss_module.in_keys, "is_init", *states)
-            is_random = run.frames < config.collector.init_random_frames
-            replay.extend(segments.select(*stored).reshape(-1))
-            run.collected(batch)
-            if not (is_random or config.update.disable_online_update):
-                # A batch of asynchronous workers is a few updates old.
-                loss_module.on_policy = not config.workers.is_async
-                run.updated(update(segments))
-            loss_module.on_policy = False
-            for _ in range(replays.due(len(replay))):
-                sample = random_shift(replay.sample(), observed, config.update.random_shift)
-                run.updated(update(sample))
-            run.write_metrics_if_due()
-            best = run.evaluate_if_due()
-            run.save_if_due(best=best)
+
+def main(config: ACERConfig, session: runs.Session | None = None) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with runs.make_envs(config, session) as (env, eval_env, session):
+        parts = build(config, env)
+        loss_module, update, replay, collector = parts
+        stored = [*runs.stored_keys(config, loss_module), "is_init"]
+        segment_keys, layout = [*stored, *loss_module.state_keys], envs.observation_layout(env)
+        replays = ReplaySchedule(
+            n_times_replay=config.update.n_times_replay,
+            poisson=config.update.poisson,
+            replay_start_size=config.update.replay_start_size,
+            group=update.group,
+        )
+
+        with runs.training_run(
+            config,
+            session,
+            parts,
+            recipe="acer",
+            eval_env=eval_env,
+        ) as run:
+            for batch in collector:
+                segments = batch.select(*segment_keys)
+                is_random = run.frames < config.collector.init_random_frames
+                replay.extend(segments.select(*stored).reshape(-1))
+                run.collected(batch)
+                if not (is_random or config.update.disable_online_update):
+                    # A batch of asynchronous workers is a few updates old.
+                    loss_module.on_policy = not config.workers.is_async
+                    run.updated(update(segments))
+                loss_module.on_policy = False
+                for _ in range(replays.due(len(replay))):
+                    sample = random_shift(replay.sample(), layout, config.update.random_shift)
+                    run.updated(update(sample))
+                run.write_metrics_if_due()
+                best = run.evaluate_if_due()
+                run.save_if_due(best=best)
     return run.path
 
 

@@ -14,8 +14,6 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
-
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase

@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import rlkit_sac.cli.early_help  # noqa: F401 (--help needs no PyTorch)
-
 from torch.optim import Adam
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
@@ -74,14 +72,8 @@ class HybridSACConfig(RunConfig):
         return found
 
 
-def main(config: HybridSACConfig) -> Path:
-    """Train, evaluate and save; returns the run directory."""
-    with runs.make_envs(config) as (env, eval_env):
-        return train(config, env, eval_env)
-
-
-def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
-    """Train in one environment, evaluate in another; returns the run directory."""
+def build(config: HybridSACConfig, env: EnvBase) -> runs.Parts:
+    """Make loss, update, replay and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -155,34 +147,40 @@ def train(config: HybridSACConfig, env: EnvBase, eval_env: EnvBase) -> Path:
     policy = loss_module.policy()
     stored = runs.stored_keys(config, loss_module)
     replay = runs.make_replay(config, env, example_transition(env, stored, policy=policy))
-    layout = observation_layout(env)
     collector = runs.run_collector(config, env, policy, update)
-    updates = UpdateSchedule(
-        learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
-    )
+    return runs.Parts(loss_module, update, replay, collector)
 
-    with runs.training_run(
-        config,
-        recipe="hybrid_sac",
-        loss_module=loss_module,
-        update=update,
-        replay=replay,
-        collector=collector,
-        eval_env=eval_env,
-        target_entropy_discrete=loss_module.target_entropy_discrete,
-        target_entropy_continuous=loss_module.target_entropy_continuous,
-    ) as run:
-        for batch in collector:
-            loss_module.observe(batch)
-            replay.extend(batch.select(*stored).reshape(-1))
-            run.collected(batch)
-            for _ in range(updates.due(run.frames, made=run.updates)):
-                sample = random_shift(replay.sample(), layout, config.update.random_shift)
-                run.updated(update(sample))
-                replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
-            run.write_metrics_if_due()
-            best = run.evaluate_if_due()
-            run.save_if_due(best=best)
+
+def main(config: HybridSACConfig, session: runs.Session | None = None) -> Path:
+    """Train, evaluate and save; returns the run directory."""
+    with runs.make_envs(config, session) as (env, eval_env, session):
+        parts = build(config, env)
+        loss_module, update, replay, collector = parts
+        layout, stored = observation_layout(env), runs.stored_keys(config, loss_module)
+        updates = UpdateSchedule(
+            learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
+        )
+
+        with runs.training_run(
+            config,
+            session,
+            parts,
+            recipe="hybrid_sac",
+            eval_env=eval_env,
+            target_entropy_discrete=loss_module.target_entropy_discrete,
+            target_entropy_continuous=loss_module.target_entropy_continuous,
+        ) as run:
+            for batch in collector:
+                loss_module.observe(batch)
+                replay.extend(batch.select(*stored).reshape(-1))
+                run.collected(batch)
+                for _ in range(updates.due(run.frames, made=run.updates)):
+                    sample = random_shift(replay.sample(), layout, config.update.random_shift)
+                    run.updated(update(sample))
+                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                run.write_metrics_if_due()
+                best = run.evaluate_if_due()
+                run.save_if_due(best=best)
     return run.path
 
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import rlkit_sac.cli.early_help  # --help needs no PyTorch
-
 import rlkit_sac
 from rlkit_sac import runs
 from rlkit_sac.config import PositiveInt

@@ -1,7 +1,6 @@
 """Soft actor-critic (SAC) for every kind of action, and ACER, as TorchRL components.
 
-- ``rlkit_sac.training``: `train`, which runs a recipe, and `Run`, which are attributes of this
-  package too
+- `train`, which runs a recipe, and `Run`, a run on disk
 - ``rlkit_sac.objectives``: the losses, which are attributes of this package too, such as
   ``rlkit_sac.ContinuousSACLoss``
 - ``rlkit_sac.modules``: actors, critics, policies, priors, normalizers
@@ -38,18 +37,17 @@ if TYPE_CHECKING:  # "as": these names are for the users of the package
     from rlkit_sac import modules as modules
     from rlkit_sac import objectives as objectives
     from rlkit_sac import runs as runs
-    from rlkit_sac import training as training
     from rlkit_sac import updates as updates
     from rlkit_sac.objectives import ACERLoss as ACERLoss
     from rlkit_sac.objectives import ContinuousSACLoss as ContinuousSACLoss
     from rlkit_sac.objectives import DiscreteSACLoss as DiscreteSACLoss
     from rlkit_sac.objectives import HybridSACLoss as HybridSACLoss
     from rlkit_sac.objectives import ValueSACLoss as ValueSACLoss
-    from rlkit_sac.training import Run as Run
-    from rlkit_sac.training import train as train
+    from rlkit_sac.runs.train import Run as Run
+    from rlkit_sac.runs.train import train as train
 
 _LOSSES = ("ACERLoss", "ContinuousSACLoss", "DiscreteSACLoss", "HybridSACLoss", "ValueSACLoss")
-_MODULES = {"train": "training", "Run": "training", **dict.fromkeys(_LOSSES, "objectives")}
+_MODULES = {"train": "runs.train", "Run": "runs.train", **dict.fromkeys(_LOSSES, "objectives")}
 
 if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
 

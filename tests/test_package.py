@@ -27,7 +27,7 @@ def test_sub_packages_and_losses_are_attributes() -> None:
             assert getattr(rlkit_sac, name) is getattr(rlkit_sac.objectives, name)
             assert name in dir(rlkit_sac)
     for name in ("train", "Run"):
-        assert getattr(rlkit_sac, name) is getattr(rlkit_sac.training, name)
+        assert getattr(rlkit_sac, name) is getattr(rlkit_sac.runs.train, name)
         assert name in dir(rlkit_sac)
     with pytest.raises(AttributeError, match="module 'rlkit_sac' has no attribute 'los'"):
         rlkit_sac.los  # noqa: B018

@@ -20,7 +20,8 @@ from dataclasses import field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlkit_sac.cli.recipe_files import add_options, opened_recipe, shipped_recipes
+from rlkit_sac.cli.run_arguments import add_options
+from rlkit_sac.config.recipe_files import opened_recipe, shipped_recipes
 from rlkit_sac.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -138,16 +139,14 @@ def _observed(env: EnvBase) -> dict[str, object]:
 
 def _refusals(recipe: Path, task: EnvConfig) -> list[str]:
     """Why a recipe does not train a task with its defaults; nothing if it does."""
-    from rlkit_sac.runs.run import Built
+    from rlkit_sac.runs import make_envs
 
-    with opened_recipe(recipe) as (main, config_class), redirect_stderr(io.StringIO()):
+    with opened_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
         config = config_class()
         config.env, config.device, config.replay.capacity = task, "cpu", 10_000
-        vars(config)["only_built"] = True
         try:
-            main(config)
+            with make_envs(config) as (env, *_):
+                module.build(config, env)
         except ConfigError as error:
             return str(error).removeprefix("env.id: ").splitlines()
-        except Built:
-            return []
-    raise AssertionError(f"{recipe} makes no run")
+    return []

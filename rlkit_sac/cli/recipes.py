@@ -22,7 +22,7 @@ from statistics import mean
 
 import yaml
 
-from rlkit_sac.cli.recipe_files import find_recipe, shipped_recipes, summary
+from rlkit_sac.config.recipe_files import find_recipe, shipped_recipes, summary
 from rlkit_sac.errors import ConfigError
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-from rlkit_sac.cli.recipe_files import add_options, run_script, shipped_recipes
+from rlkit_sac.cli.run_arguments import add_options
+from rlkit_sac.config.recipe_files import recipe_script, run_script
 from rlkit_sac.errors import ConfigError
 
 SUMMARY = "continue a run that was stopped, or extend a finished one"
@@ -41,32 +38,3 @@ def run(arguments: argparse.Namespace) -> int:
     script = recipe_script(run.info, arguments.run)
     run_script(script, ["--resume", arguments.run, *arguments.options])
     return 0
-
-
-def recipe_script(info: Mapping[str, Any], run: str) -> Path:
-    """The recipe of the package that began a run.
-
-    The files of a run do not choose what code is run: a script of someone's own has to be named.
-
-    Args:
-        info: the run's ``run.json``.
-        run: the run directory, for the error.
-
-    Raises:
-        ConfigError: for another script, with the command that resumes the run.
-
-    >>> recipe_script({"script": "elsewhere/recipes/sac.py"}, "a_run").name
-    'sac.py'
-    >>> recipe_script({"script": "my_sac.py"}, "a_run")
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
-    """
-    script = Path(info["script"])
-    recipe = shipped_recipes().get(script.stem)
-    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
-    if recipe is not None and (gone or (script.exists() and script.samefile(recipe))):
-        return recipe
-    raise ConfigError(
-        f"{run} was begun by {script}, no recipe of this installation; to run that script: "
-        f"{shlex.join(['rlkit-sac', 'train', str(script), '--resume', run])}"
-    )

@@ -1,4 +1,4 @@
-"""The arguments of commands that take the policy of a run."""
+"""The arguments that several commands have: the policy of a run, the options of a recipe."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         default="last",
         help="the newest checkpoint, or that of the best evaluation (default: last)",
     )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``options``: all that comes after the other arguments."""
+    options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    options.required = False  # else an error asks for them too
 
 
 def check_run(arguments: argparse.Namespace) -> None:

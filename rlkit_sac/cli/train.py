@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import argparse
 
-from rlkit_sac.cli.recipe_files import add_recipe, find_recipe, run_script
+from rlkit_sac.cli.run_arguments import add_options
+from rlkit_sac.config.recipe_files import find_recipe, run_script
 
 SUMMARY = "train an agent with a recipe"
 
@@ -21,7 +22,9 @@ SUMMARY = "train an agent with a recipe"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The recipe; what comes after it is for the recipe."""
     parser.usage = "rlkit-sac train RECIPE [options of the recipe]"
-    add_recipe(parser)
+    text = "name of a recipe, see `rlkit-sac recipes`, or path of a script (.py)"
+    parser.add_argument("recipe", metavar="RECIPE", help=text)
+    add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

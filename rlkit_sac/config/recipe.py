@@ -60,13 +60,8 @@ class BaseRunConfig:
     time_limit: PositiveFloat | None = None
     """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
 
-    # No options: what `rlkit_sac.train` was given besides, the name of the `--config` file, the
-    # checkpoint that `resume` means, and whether the run ends when its parts are made.
-    callback: ClassVar[Any] = None
-    env_function: ClassVar[bool] = False
+    # No option: the name of the `--config` file.
     configuration: ClassVar[str] = "default"
-    start: ClassVar[Any] = None
-    only_built: ClassVar[bool] = False
 
     # Of compile: auto, so that short runs are spared the time of compiling.
     uncompiled_updates: ClassVar[int] = 1_000
@@ -110,9 +105,6 @@ class BaseRunConfig:
                 "batches"
             )
             found.append(("workers.mode", text))
-        if self.env_function and self.workers.number:
-            text = "other processes cannot make the environments of a function: give an id"
-            found.append(("workers.number", text))
         if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
             text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
             found.append(("replay.prior_data", text))

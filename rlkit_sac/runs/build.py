@@ -33,18 +33,23 @@ from rlkit_sac.envs.gym_env import create, find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
-from rlkit_sac.runs.checkpoint import Checkpoint
-from rlkit_sac.runs.evaluation import evaluation_env, rank_seed, seed_everything
-from rlkit_sac.runs.machine import num_ranks, of_this_rank, process_group, rank, resolve_device
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
+from rlkit_sac.runs.machine import resolve_device
 from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.policy import check_spaces
 from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
-from rlkit_sac.runs.resume import (
-    PARAMETER_PREFIXES,
-    check_resume,
-    find_start,
-    resume_after_restart,
+from rlkit_sac.runs.ranks import (
+    device_of_rank,
+    interrupted_run,
+    num_ranks,
+    process_group,
+    rank,
+    rank_seed,
+    share_of_rank,
 )
+from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
+from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
@@ -55,7 +60,9 @@ TIME_LIMIT = 10_000
 
 
 @contextmanager
-def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
+def make_envs(
+    config: BaseRunConfig, session: Session | None = None
+) -> Iterator[tuple[EnvBase, EnvBase, Session]]:
     """Seed everything, and open the environments for training and for evaluation.
 
     With ``workers.number``, Ray is there in the block, and the environment for training is only for
@@ -63,21 +70,30 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
     and is connected with the others for the block.
 
     Args:
-        config: of the run. A task without a time limit gets one, see :func:`limit_episodes`.
+        config: options of the run. A task without a time limit gets one, see
+            :func:`limit_episodes`.
+        session: what the run is started with besides. Default: a new session, which resumes
+            ``config.resume``.
+
+    Returns:
+        The environment for training, that for evaluation, and the session, for
+        :func:`~rlkit_sac.runs.training_run`.
 
     Raises:
         ConfigError: with all that is wrong in the options; or with what is wrong with the machine,
             the run to resume or the task, in the block too, after the name of the option.
 
     >>> from rlkit_sac.runs import RunConfig
-    >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env):
+    >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env, _):
     ...     env is eval_env
     False
     """
-    resume_after_restart(config)
+    restarted = interrupted_run()
+    if restarted is not None and step_folders(restarted / "checkpoints"):
+        config.resume = str(restarted)
     check_config(config)
     with named("device"):
-        device = resolve_device(config.device)
+        device = device_of_rank(resolve_device(config.device))
     for key, package, wanted in (
         ("workers.number", "ray", config.workers.number),
         ("logging.tensorboard", "tensorboard", config.logging.tensorboard),
@@ -86,16 +102,22 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
         if wanted:
             with named(key):
                 check_installed(package, extra=package)
+    session = Session() if session is None else session
+    if session.env_function and config.workers.number:
+        text = "other processes cannot make the environments of a function: give an id"
+        raise ConfigError(f"workers.number: {text}")
     with named("resume"):
-        start = find_start(config)
+        if config.resume is not None and session.start is None:
+            session.find_start(config.resume)
+        start = session.start
     with named("env.id"):
         limit_episodes(config.env, start)
-    if start is not None:
+    if start is not None and session.directory is not None:
         with named("resume"):
-            if edited := ", ".join(check_resume(config, start)):
+            if edited := ", ".join(check_resume(config, start, session.directory.info)):
                 file = start.run_path / "config.yaml"
                 _warn(f"{file} was edited ({edited}), but is not read again: give them as options")
-    seed, num_envs = rank_seed(config.seed, rank()), config.batch_envs
+    seed, num_envs = rank_seed(config.seed), config.batch_envs
     with ExitStack() as opened:
         seed_everything(seed)
         with named("env.id"):
@@ -135,7 +157,7 @@ def make_envs(config: BaseRunConfig) -> Iterator[tuple[EnvBase, EnvBase]]:
             text = "the task has other spaces with them: leave them out"
             raise ConfigError(f"evaluation.kwargs: {config.evaluation.kwargs}: {text}")
         try:
-            yield env, eval_env
+            yield env, eval_env, session
         except TaskError as error:
             raise ConfigError(f"env.id: {error}") from error.__cause__
 
@@ -278,7 +300,7 @@ def make_replay(
         )
     options["batch_size"] //= num_ranks()
     if (beta_frames := options.get("priority_beta_frames")) is not None:
-        options["priority_beta_frames"] = of_this_rank(beta_frames)
+        options["priority_beta_frames"] = share_of_rank(beta_frames)
     source = options.pop("prior_data", None)
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
@@ -329,9 +351,9 @@ def run_collector(
     """
     warn_of_masks(env, policy)
     options: dict[str, Any] = {
-        "total_frames": of_this_rank(config.collector.total_frames),
+        "total_frames": share_of_rank(config.collector.total_frames),
         "frames_per_batch": config.collector.batch_frames(config.batch_envs),
-        "init_random_frames": of_this_rank(config.collector.init_random_frames),
+        "init_random_frames": share_of_rank(config.collector.init_random_frames),
         "random_policy": random_policy,
     }
     workers, num_envs = config.workers, config.env.num_envs

@@ -126,7 +126,7 @@ class Checkpoint:
 
     @property
     def run_path(self) -> Path:
-        """The run directory, or the folder of one of its ranks."""
+        """The run directory, or the folder of one of its processes."""
         return self.folder.parent.parent
 
     def content(self, name: str) -> bytes:

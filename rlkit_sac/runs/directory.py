@@ -47,7 +47,7 @@ class RunDirectory:
 
     Args:
         path: a directory made by `RunDirectory.create`, by this process or an earlier one.
-        followed: whether another rank writes it, and this one does nothing.
+        followed: whether another process of the run writes it, and this one does nothing.
 
     Attributes:
         path: the directory, absolute.

@@ -39,7 +39,7 @@ _ENDLESS = (
 _CHECKED_TOGETHER = 50
 
 # They mark the sequences of seeds that are derived from a run's seed.
-_EVALUATION, _RANKS = 1, 2
+_EVALUATION = 1
 
 
 @dataclass(frozen=True)
@@ -262,21 +262,6 @@ def evaluation_seed(seed: int) -> int:
     (3964924996, 1189033389)
     """
     return int(np.random.SeedSequence([seed, _EVALUATION]).generate_state(1)[0])
-
-
-def rank_seed(seed: int, rank: int) -> int:
-    """The seed of the random streams of a rank; that of rank 0 is the run's own.
-
-    Args:
-        seed: of the run, from 0 to 2**32 - 1.
-        rank: from 0.
-
-    >>> rank_seed(5, 0), rank_seed(5, 1) == rank_seed(5, 2)
-    (5, False)
-    """
-    if rank == 0:
-        return seed
-    return int(np.random.SeedSequence([seed, _RANKS, rank]).generate_state(1)[0])
 
 
 def random_state() -> dict[str, Any]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
 
 from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
+from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.runs.machine import num_ranks, rank
-from rlkit_sac.runs.resume import find_start
+from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
+from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
 from rlkit_sac.signals import start_resource_tracker
 
@@ -60,11 +60,12 @@ def run_recipe(
     argv = sys.argv[1:] if argv is None else argv
     with raised_signals():
         try:
-            config, several, where = _parse(config_class, argv)
+            session = Session()
+            config, several, where = _parse(config_class, argv, session)
             if several.seeds is not None:
                 code = run_seeds(config, several, argv)
             else:
-                answer_parent(path=str(call_recipe(main, config, where)))
+                answer_parent(path=str(call_recipe(main, config, session, where)))
                 return
         except BaseException as error:
             is_interrupted = interrupt_behind(error) is not None
@@ -98,12 +99,18 @@ def exit_code(error: BaseException) -> int:
     return 2 if isinstance(error, ConfigError) else 1
 
 
-def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[str, str]) -> Path:
-    """Call ``main(config)``, with signals that close everything that is open.
+def call_recipe(
+    main: Callable[..., Path], config: Any, session: Session, where: Mapping[str, str]
+) -> Path:
+    """Call the function ``main`` of a recipe, with signals that close everything that is open.
+
+    That of a run is called with the session too, others, such as that of a sweep, with their
+    configuration alone.
 
     Args:
         main: the recipe.
         config: its configuration.
+        session: what the run is started with besides.
         where: how errors name the options that were given, by dotted key.
 
     Returns:
@@ -114,25 +121,11 @@ def call_recipe(main: Callable[[Config], Path], config: Config, where: Mapping[s
     logging.getLogger("torchrl").setLevel(logging.WARNING)
     with raised_signals():
         try:
-            return main(config)
+            return main(config, session) if isinstance(config, BaseRunConfig) else main(config)
         except ConfigError as error:
             lines = (line.partition(": ") for line in str(error).splitlines())
             named = (where.get(key, key) + colon + rest for key, colon, rest in lines)
             raise ConfigError(*named) from error.__cause__
-
-
-def stored_options(config: Any, path: str) -> Mapping[str, Any]:
-    """The options of a run to resume, whose checkpoint is noted in its configuration.
-
-    Args:
-        config: of the recipe.
-        path: what was given to resume.
-
-    Raises:
-        ConfigError: if there is no checkpoint, or it is damaged.
-    """
-    start = find_start(config, path)
-    return {} if start is None else start.config
 
 
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
@@ -154,18 +147,18 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     """
     config = config_class()
     given = sys.argv[1:] if argv is None else argv
-    _, problems = set_options([config], given, stored_options=partial(stored_options, config))
+    _, problems = set_options([config], given, stored_options=Session().find_start)
     refuse(problems)
     return config
 
 
 def _parse(
-    config_class: type[Config], argv: Sequence[str]
+    config_class: type[Config], argv: Sequence[str], session: Session
 ) -> tuple[Config, SeveralOptions, dict[str, str]]:
     """The configuration, the seeds to run, and where each option was set."""
     config, several = config_class(), SeveralOptions()
     configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
-    where, problems = set_options(configs, argv, stored_options=partial(stored_options, config))
+    where, problems = set_options(configs, argv, stored_options=session.find_start)
     if several.seeds is not None:
         if not problems:  # once, and not in the process of each run
             problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]

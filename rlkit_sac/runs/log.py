@@ -19,7 +19,6 @@ from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
-from rlkit_sac.runs.machine import num_ranks
 
 # Of metrics.csv, besides the scalars of updates and those of a user.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
@@ -29,13 +28,14 @@ _TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
 
 
 class TrainingLog:
-    """Counts frames, those of all ranks, and updates, and writes the rows of the tables.
+    """Counts frames and updates, and writes the rows of the tables.
 
     Args:
         run: where the tables are.
         progress: the bar to move.
         scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
         started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
+        processes: how many collect at the same time, this one among them; their frames count too.
 
     Attributes:
         run: where the tables are.
@@ -53,10 +53,11 @@ class TrainingLog:
         scalar_names: Sequence[str],
         *,
         started: float,
+        processes: int = 1,
     ) -> None:
         self.frames = 0
         self.updates = 0
-        self.run, self.progress = run, progress
+        self.run, self.progress, self._processes = run, progress, processes
         self._scalar_names = tuple(scalar_names)
         self._average, self._own = MetricsAverage(), MetricsAverage()
         self._started = started
@@ -108,7 +109,7 @@ class TrainingLog:
             options: further ones of :func:`finished_episodes`.
         """
         self._row_options = options
-        self.frames += batch.numel() * num_ranks()
+        self.frames += batch.numel() * self._processes
         on_cpu = batch.get(("next", "done")).is_cpu
         self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES).clone())
         if on_cpu:
@@ -118,8 +119,9 @@ class TrainingLog:
     def _write_episodes(self) -> None:
         if self._unread:
             batch = torch.cat(self._unread, -1) if self._unread[1:] else self._unread[0]
-            frames = self.frames - batch.numel() * num_ranks()
-            for row in finished_episodes(batch, frames=frames, **self._row_options):
+            options = {"processes": self._processes, **self._row_options}
+            frames = self.frames - batch.numel() * self._processes
+            for row in finished_episodes(batch, frames=frames, **options):
                 self._write("episodes", row | {"seconds": self.seconds})
                 self.latest["return"] = row["return"]
             self._unread = []
@@ -203,6 +205,7 @@ def finished_episodes(
     frames: int,
     reward_weights: Tensor | None = None,
     most_rows: int | None = None,
+    processes: int = 1,
 ) -> list[dict[str, Any]]:
     """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
 
@@ -212,6 +215,7 @@ def finished_episodes(
         reward_weights: weights ``[M]`` of a vector reward; default ones.
         most_rows: of more episodes than these there is one row of means, with their number as
             ``episodes``, and ``env`` empty. Default: no limit.
+        processes: how many collect at the same time.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
@@ -239,7 +243,7 @@ def finished_episodes(
     ends = after[step, env]
     sums = ends.get("episode_reward")
     columns = {
-        "frames": frames + (step + 1) * (after.shape[1] * num_ranks()),
+        "frames": frames + (step + 1) * (after.shape[1] * processes),
         "env": env,
         "return": weigh_rewards(sums, reward_weights),
         **per_dimension("return", list(sums.unbind(-1))),
@@ -248,7 +252,7 @@ def finished_episodes(
     }
     if most_rows is not None and len(step) > most_rows:
         means = {name: values.cpu().double().mean().item() for name, values in columns.items()}
-        last = frames + batch.numel() * num_ranks()
+        last = frames + batch.numel() * processes
         return [means | {"frames": last, "env": None, "episodes": len(step)}]
     lists = (values.tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]

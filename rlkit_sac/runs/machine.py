@@ -1,170 +1,15 @@
-"""The machine of a run: its device, the ranks of torchrun, and the installed packages."""
+"""The machine of a run: its device, and whether its update is compiled."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
 from rlkit_sac.config.recipe import LONGEST_COMPILED_ROW, BaseRunConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.updates.ranks import lost_ranks_named
-
-if TYPE_CHECKING:
-    from torch._C._distributed_c10d import TCPStore
-    from torch.distributed import ProcessGroup
-
-
-def num_ranks() -> int:
-    """The number of processes that ``torchrun`` started for this run; 1 without it.
-
-    >>> num_ranks()
-    1
-    """
-    return int(os.environ["WORLD_SIZE"]) if "TORCHELASTIC_RUN_ID" in os.environ else 1
-
-
-def rank() -> int:
-    """The number of this process among them, from 0.
-
-    >>> rank()
-    0
-    """
-    return int(os.environ["RANK"]) if num_ranks() > 1 else 0
-
-
-def of_this_rank(frames: int) -> int:
-    """The share of this rank in a number of frames, or of samples, of the whole run, rounded up.
-
-    >>> of_this_rank(1000)
-    1000
-    """
-    return -(-frames // num_ranks())
-
-
-def learner_group() -> ProcessGroup | None:
-    """The ranks, for :class:`~rlkit_sac.updates.Update`; ``None`` for a single process.
-
-    >>> learner_group() is None
-    True
-    """
-    if num_ranks() == 1:
-        return None
-    from torch.distributed import group
-
-    return group.WORLD
-
-
-@contextmanager
-def process_group(device: torch.device) -> Iterator[None]:
-    """Connect the ranks for the block; without ``torchrun`` nothing happens.
-
-    Only rank 0 writes to the standard output.
-
-    Args:
-        device: of the updates.
-
-    >>> with process_group(torch.device("cpu")):
-    ...     learner_group() is None
-    True
-    """
-    if num_ranks() == 1:
-        yield
-        return
-    from torch import distributed
-
-    with lost_ranks_named():
-        # A restarted rank must not meet the addresses of those before the restart.
-        store = distributed.PrefixStore(  # type: ignore[attr-defined]
-            f"round{_round()}", _store()
-        )
-        backend = "gloo"
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
-            backend = "cpu:gloo,cuda:nccl"
-        # The others wait for the evaluations of rank 0; one that has ended is noticed at once.
-        distributed.init_process_group(
-            backend, store=store, rank=rank(), world_size=num_ranks(), timeout=timedelta(days=1)
-        )
-    with contextlib.ExitStack() as opened:
-        opened.callback(distributed.destroy_process_group)
-        if rank():
-            nowhere = opened.enter_context(open(os.devnull, "w"))
-            opened.enter_context(contextlib.redirect_stdout(nowhere))
-        yield
-
-
-def greatest(*numbers: float) -> list[float]:
-    """The greatest of each number among all ranks, which wait for each other here.
-
-    Raises:
-        RunError: if a rank is lost.
-
-    >>> greatest(1.0, 2.0)
-    [1.0, 2.0]
-    """
-    if num_ranks() == 1:
-        return list(numbers)
-    from torch.distributed import ReduceOp, all_reduce
-
-    found = torch.tensor(numbers, dtype=torch.float64)
-    with lost_ranks_named():
-        all_reduce(found, op=ReduceOp.MAX)
-    return found.tolist()
-
-
-def announce_run(run_path: Path) -> None:
-    """Tell the other ranks, and those after a restart, of the directory of the run."""
-    if num_ranks() > 1:
-        _store().set(_key(_round()), str(run_path))
-
-
-def announced_run() -> Path:
-    """The directory that rank 0 announces, or has announced.
-
-    Raises:
-        RunError: if it does not within some minutes.
-    """
-    with lost_ranks_named():
-        return Path(_store().get(_key(_round())).decode())
-
-
-def interrupted_run() -> Path | None:
-    """The run directory that was announced before ``torchrun`` restarted the ranks.
-
-    >>> interrupted_run() is None
-    True
-    """
-    rounds = range(_round()) if num_ranks() > 1 else range(0)
-    for key in map(_key, reversed(rounds)):
-        if _store().check([key]):
-            return Path(_store().get(key).decode())
-    return None
-
-
-def _round() -> int:
-    """How often ``torchrun`` has restarted the ranks."""
-    return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-
-
-def _key(round_number: int) -> str:
-    return f"rlkit_sac/run{round_number}"
-
-
-def _store() -> TCPStore:
-    """The store of ``torchrun``, which outlives the ranks."""
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
-
-    place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    return TCPStore(*place, is_master=False)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -172,8 +17,7 @@ def resolve_device(name: str) -> torch.device:
 
     Args:
         name: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``, or ``"auto"``: CUDA where there is
-            a GPU, else the CPU (small networks run slower on MPS than on the CPU). Under
-            ``torchrun`` ``"cuda"`` is the GPU of this process.
+            a GPU, else the CPU (small networks run slower on MPS than on the CPU).
 
     Raises:
         ConfigError: if the machine lacks it, naming those it has.
@@ -188,10 +32,6 @@ def resolve_device(name: str) -> torch.device:
         available.append("mps")
     if name == "auto":
         name = "cuda" if "cuda" in available else "cpu"
-    if num_ranks() > 1 and name.startswith(("cuda", "mps")):
-        if name != "cuda":
-            raise ConfigError(f"device '{name}' is one for all processes: choose auto, cuda or cpu")
-        name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name not in available:
         choices = ", ".join(["auto", *available])
         raise ConfigError(f"device '{name}' is not available here; choose one of {choices}")

@@ -25,11 +25,11 @@ from rlkit_sac.envs.task_spaces import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.modules.structure import changed_layer
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
-from rlkit_sac.runs.directory import RunDirectory, read_evaluations
+from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
-from rlkit_sac.runs.machine import interrupted_run, num_ranks
 from rlkit_sac.runs.policy import stored_task
+from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.runs.saving import first_misfit, loss_parts
 
 #: Patterns of the options that a resumed run may give other values.
@@ -75,41 +75,6 @@ _STATISTICS = (
     *("reward_normalizer.largest", "bounded of 'reward_normalizer'", "gamma of ''"),
     *("clip of 'reward_normalizer'", "reward_scale of ''"),
 )
-
-
-def find_start(config: BaseRunConfig, path: str | None = None) -> Checkpoint | None:
-    """The checkpoint that a run resumes from, which is found once.
-
-    Args:
-        config: of the run; the checkpoint is noted there.
-        path: of the run to resume. Default: ``config.resume``.
-
-    Raises:
-        ConfigError: as :meth:`Checkpoint.find`, for a damaged ``run.json``, and for a run whose
-            environments a function made that is not there.
-    """
-    path = config.resume if path is None else path
-    if path is not None and config.start is None:
-        start = Checkpoint.find(path)
-        info = RunDirectory(start.run_path).info
-        if info.get("env_function") and not config.env_function:
-            go_on = f"rlkit_sac.Run({start.run_path.as_posix()!r}, env=function).resume()"
-            raise ConfigError(
-                f"a Python function made the environments of {start.run_path}: use {go_on}"
-            )
-        vars(config)["start"] = start
-    return config.start
-
-
-def resume_after_restart(config: BaseRunConfig) -> None:
-    """Resume the run that ``torchrun`` has restarted, if it has a checkpoint.
-
-    Args:
-        config: whose ``resume`` is set.
-    """
-    run_path = interrupted_run()
-    if run_path is not None and step_folders(run_path / "checkpoints"):
-        config.resume = str(run_path)
 
 
 def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) -> None:
@@ -163,12 +128,13 @@ def _check_equal(name: str, found: Any, wanted: Any, run: Path | str) -> None:
         )
 
 
-def check_resume(config: BaseRunConfig, start: Checkpoint) -> list[str]:
+def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, Any]) -> list[str]:
     """Refuse to resume a run that is complete, or with options that must not change.
 
     Args:
-        config: of the run.
-        start: where it resumes.
+        config: options of the run.
+        start: the checkpoint where it resumes.
+        info: the run's ``run.json``.
 
     Returns:
         The options that somebody has changed in ``config.yaml`` to values that the run will not
@@ -179,7 +145,6 @@ def check_resume(config: BaseRunConfig, start: Checkpoint) -> list[str]:
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
     stop_at, solved = config.evaluation.stop_at, False
-    info = RunDirectory(run_path).info
     with named(f"cannot resume from {folder}"):
         if stop_at is not None and info["status"] == "finished":
             rows = read_evaluations(run_path)

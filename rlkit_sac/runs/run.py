@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tensordict import TensorDictBase
@@ -27,10 +27,11 @@ from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
-from rlkit_sac.runs.machine import announce_run, announced_run, greatest, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
-from rlkit_sac.runs.resume import changes, find_start, task_facts
+from rlkit_sac.runs.ranks import announce_run, announced_run, max_over_ranks, num_ranks, rank
+from rlkit_sac.runs.resume import changes, task_facts
 from rlkit_sac.runs.saving import Checkpoints
+from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
@@ -42,12 +43,11 @@ class TrainingRun:
     """A run in progress, made by :func:`training_run`.
 
     Args:
-        config: of the run.
-        log: of the run, begun.
-        checkpoints: of the run.
-        loss_module: whose policy is evaluated with its ``reward_weights``.
-        update: whose values may follow schedules.
-        collector: of the run.
+        config: options of the run.
+        session: what the run is started with besides.
+        parts: loss, update, replay and collector.
+        log: the log of the run, begun.
+        checkpoints: the checkpoints of the run.
         eval_env: the environment of evaluations.
         stop: whether a signal was received, or the time is over.
 
@@ -61,23 +61,22 @@ class TrainingRun:
     def __init__(
         self,
         config: BaseRunConfig,
+        session: Session,
+        parts: Parts,
         log: TrainingLog,
         checkpoints: Checkpoints,
         *,
-        loss_module: LossModule,
-        update: Update,
-        collector: AnyCollector | WorkerCollector,
         eval_env: EnvBase,
         stop: StopRequest,
     ) -> None:
-        self.path, self.latest, self.callback = log.run.path, log.latest, config.callback
-        self._log, self._checkpoints = log, checkpoints
-        self._loss_module, self._collector, self._stop = loss_module, collector, stop
+        self.path, self.latest, self.callback = log.run.path, log.latest, session.callback
+        self._log, self._checkpoints, self._stop = log, checkpoints, stop
+        self._loss_module, self._update, _, self._collector = parts
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._evaluate_policy = partial(
             evaluate,
-            loss_module.policy(epsilon=config.evaluation.epsilon or None),
+            self._loss_module.policy(epsilon=config.evaluation.epsilon or None),
             eval_env,
             episodes=config.evaluation.episodes,
             seed=evaluation_seed(config.seed),
@@ -86,10 +85,10 @@ class TrainingRun:
         self._stop_at = config.evaluation.stop_at
         self._most_rows = config.logging.episodes_per_write
         self._before, self._updates_before = log.frames, log.updates
-        self._update, self._graphs, self._most_updates = update, 0, 1
+        self._graphs, self._most_updates = 0, 1
         self._foreseen = -1  # updates when one that may compile was foreseen
         self._apply_schedules = partial(
-            apply_schedules, config.loss.schedules, config.update.schedules, into=update
+            apply_schedules, config.loss.schedules, config.update.schedules, into=self._update
         )
         self._apply_schedules(self.frames)
         self._end_if_solved()
@@ -219,7 +218,7 @@ class TrainingRun:
         A signal that comes after they have agreed counts at the next step.
         """
         ended = self._collector.frames >= self._collector.total_frames
-        exit_code, saved, has_ended = greatest(self._stop.exit_code, save, ended)
+        exit_code, saved, has_ended = max_over_ranks(self._stop.exit_code, save, ended)
         self._stop.follow(int(exit_code))
         if has_ended:
             self._collector.end()
@@ -230,29 +229,40 @@ class TrainingRun:
             return
         with self._log.progress.phase("saving"):
             if rank() == 0:
-                greatest(0)  # so that the others have whatever this rank has
+                max_over_ranks(0)  # so that the others have whatever this rank has
             self._checkpoints.save(self.frames)
             if rank() > 0:
-                greatest(0)
+                max_over_ranks(0)
 
     def _end_if_solved(self) -> None:
         if self._log.reached(self._stop_at):
             self._collector.end()
 
 
-class Built(Exception):  # noqa: N818 (no error)
-    """All parts of a run that is only built are made."""
+class Parts(NamedTuple):
+    """What a recipe makes for its run.
+
+    Attributes:
+        loss_module: a loss with a method ``policy`` and, for vector rewards, an attribute
+            ``reward_weights``, as the losses of this package have them.
+        update: the update of the loss.
+        replay: the replay buffer.
+        collector: the collector of the environment for training.
+    """
+
+    loss_module: LossModule
+    update: Update
+    replay: TensorDictReplayBuffer
+    collector: AnyCollector | WorkerCollector
 
 
 @contextmanager
 def training_run(
     config: BaseRunConfig,
+    session: Session,
+    parts: Parts,
     *,
     recipe: str,
-    loss_module: LossModule,
-    update: Update,
-    replay: TensorDictReplayBuffer,
-    collector: AnyCollector | WorkerCollector,
     eval_env: EnvBase,
     **facts: Any,
 ) -> Iterator[TrainingRun]:
@@ -262,143 +272,152 @@ def training_run(
     compiled.
 
     Args:
-        config: of the recipe.
-        recipe: its name.
-        loss_module: with a method ``policy`` and, for vector rewards, an attribute
-            ``reward_weights``, as the losses of this package have them.
-        update: of the loss.
-        replay: the buffer of the run.
-        collector: of the run.
+        config: options of the run.
+        session: from :func:`~rlkit_sac.runs.make_envs`.
+        parts: loss, update, replay and collector.
+        recipe: name of the recipe.
         eval_env: an environment that training does not use.
-        facts: for ``run.json``.
+        facts: JSON values for ``run.json``.
 
     Raises:
         ConfigError: if the run directory cannot be made, the checkpoint does not fit, or ``update``
             has no group under ``torchrun``.
         WorkersLost: after a save, if no worker collects any more.
     """
-    if num_ranks() > 1 and update.group is None:
-        raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     started = time.perf_counter()
-    policy = partial(policy_files, loss_module.policy(), task=describe_task(eval_env))
+    policy = partial(policy_files, parts.loss_module.policy(), task=describe_task(eval_env))
     policy()  # a policy that cannot be saved is refused now
-    if config.loss.schedules and not hasattr(loss_module, "set_scalar"):
-        raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
-    if config.only_built:
-        raise Built
-    facts = {
-        "device": str(eval_env.device),
-        "num_threads": config.num_threads,
-        "compile_from": update.compile_from,
-        **task_facts(eval_env),
-        "parameters": sum(p.numel() for p in loss_module.parameters()),
-        **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
-        **({"env_function": True} if config.env_function else {}),
-        **facts,
-    }
-    directory = _open_directory(config, recipe)
+    _check_parts(config, parts)
+    directory = _open_directory(config, session, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
-    with (
-        directory,
-        ProgressBar(
-            config.collector.total_frames, enabled=config.logging.progress and rank() == 0
-        ) as progress,
-        ExitStack() as ended,
-    ):
-        if isinstance(collector, WorkerCollector):  # other environments belong to `make_envs`
-            ended.callback(collector.shutdown)
-            if isinstance(replay.sampler, SliceSampler):
-                collector.on_gap = replay.sampler.cut
-        log = TrainingLog(directory, progress, update.scalar_names, started=started)
-
-        @ended.push
-        def end_log(kind: object, error: BaseException | None, trace: object) -> None:
-            directory.info |= {"frames": log.frames, "updates": log.updates}
-            if log.loggers is not None:
-                log.loggers.close(failed=error is not None)
-
-        sampler, transform = replay.sampler, replay.transform
-        prior = getattr(replay, "prior", None)
-        checkpoints = Checkpoints(
-            directory.path,
-            {
-                "loss": loss_module,
-                "update": update,
-                "collector": collector,
-                "log": log,
-                "run": directory,
-                **({"sampler": sampler} if sampler.state_dict() else {}),
-                **({"transform": transform} if transform.state_dict() else {}),
-                **({} if prior is None else {"prior_data": prior}),
-            },
-            replay,
-            policy=policy,
-            config=flat_config(config),
-            interval=config.checkpoint.interval,
-            keep=config.checkpoint.keep,
-            best=log.best_evaluation,
+    total_frames, shows_bar = config.collector.total_frames, config.logging.progress and rank() == 0
+    with directory, ProgressBar(total_frames, enabled=shows_bar) as progress:
+        log = TrainingLog(
+            directory,
+            progress,
+            parts.update.scalar_names,
+            started=started,
+            processes=num_ranks(),
         )
-        _begin(config, checkpoints, log, facts)
-        with deferred_signals(config.time_limit) as stop:
-
-            @contextmanager
-            def compiling() -> Iterator[None]:
-                with progress.phase("compiling"), stop.compiling():
-                    yield
-
-            update.announce_compiling(compiling)
-            run = TrainingRun(
-                config,
-                log,
-                checkpoints,
-                loss_module=loss_module,
-                update=update,
-                collector=collector,
-                eval_env=eval_env,
-                stop=stop,
-            )
-            try:
-                yield run
-            except WorkersLost:
-                if num_ranks() == 1:  # other ranks do not save now
-                    run.save()  # the error came between two steps
-                raise
-            run.save()
-        if rank() > 0:
-            return
-        # After the checkpoint, since a longer run would not write these rows.
-        run.complete()
+        with _closed_at_end(log, parts):
+            checkpoints = _make_checkpoints(config, log, parts, policy)
+            facts = _facts(config, session, parts, eval_env) | facts
+            _begin(config, session, checkpoints, log, facts)
+            with deferred_signals(config.time_limit) as stop:
+                _announce_compiling(parts.update, progress, stop)
+                run = TrainingRun(
+                    config, session, parts, log, checkpoints, eval_env=eval_env, stop=stop
+                )
+                try:
+                    yield run
+                except WorkersLost:
+                    if num_ranks() == 1:  # other ranks do not save now
+                        run.save()  # the error came between two steps
+                    raise
+                run.save()
+            if rank() > 0:
+                return
+            # After the checkpoint, since a longer run would not write these rows.
+            run.complete()
     print(report(directory, log))
-    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
-    for name in sorted(learned.intersection(log.latest)):
-        if not 1e-4 <= log.latest[name] <= 100:
-            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")
+    _warn_of_temperatures(parts.loss_module, log)
     if config.evaluation.video:
-        record_best(directory.path, loss_module.policy())
+        record_best(directory.path, parts.loss_module.policy())
 
 
-def _open_directory(config: BaseRunConfig, recipe: str) -> RunDirectory:
+def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
+    if num_ranks() > 1 and parts.update.group is None:
+        raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
+    if config.loss.schedules and not hasattr(parts.loss_module, "set_scalar"):
+        raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
+
+
+def _open_directory(config: BaseRunConfig, session: Session, recipe: str) -> RunDirectory:
     """A new run directory, or that of the run to resume."""
     if rank() > 0:
         return RunDirectory(announced_run(), followed=True)
-    if (start := find_start(config)) is None:
+    if (run := session.directory) is None:
         run = RunDirectory.create(
             config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
         )
-    else:
-        run = RunDirectory(start.run_path)
-        if (own := run.info["recipe"]) != recipe:
-            text = f"{run.path} is a run of recipes/{own}.py: resume it with that recipe"
-            raise ConfigError(f"resume: {text}")
+    elif (begun_by := run.info["recipe"]) != recipe:
+        text = f"{run.path} is a run of recipes/{begun_by}.py: resume it with that recipe"
+        raise ConfigError(f"resume: {text}")
     announce_run(run.path)
     return run
 
 
+def _facts(
+    config: BaseRunConfig, session: Session, parts: Parts, eval_env: EnvBase
+) -> dict[str, Any]:
+    """What ``run.json`` says of this session of a run."""
+    return {
+        "device": str(eval_env.device),
+        "num_threads": config.num_threads,
+        "compile_from": parts.update.compile_from,
+        **task_facts(eval_env),
+        "parameters": sum(p.numel() for p in parts.loss_module.parameters()),
+        **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
+        **({"env_function": True} if session.env_function else {}),
+    }
+
+
+@contextmanager
+def _closed_at_end(log: TrainingLog, parts: Parts) -> Iterator[None]:
+    """In the block workers collect; at its end they and the loggers are closed."""
+    with ExitStack() as ended:
+        if isinstance(parts.collector, WorkerCollector):  # other environments: `make_envs` closes
+            ended.callback(parts.collector.shutdown)
+            if isinstance(parts.replay.sampler, SliceSampler):
+                parts.collector.on_gap = parts.replay.sampler.cut
+
+        @ended.push
+        def end_log(kind: object, error: BaseException | None, trace: object) -> None:
+            log.run.info |= {"frames": log.frames, "updates": log.updates}
+            if log.loggers is not None:
+                log.loggers.close(failed=error is not None)
+
+        yield
+
+
+def _make_checkpoints(
+    config: BaseRunConfig,
+    log: TrainingLog,
+    parts: Parts,
+    policy: Callable[[], Mapping[str, bytes]],
+) -> Checkpoints:
+    sampler, transform = parts.replay.sampler, parts.replay.transform
+    prior = getattr(parts.replay, "prior", None)
+    return Checkpoints(
+        log.run.path,
+        {
+            "loss": parts.loss_module,
+            "update": parts.update,
+            "collector": parts.collector,
+            "log": log,
+            "run": log.run,
+            **({"sampler": sampler} if sampler.state_dict() else {}),
+            **({"transform": transform} if transform.state_dict() else {}),
+            **({} if prior is None else {"prior_data": prior}),
+        },
+        parts.replay,
+        policy=policy,
+        config=flat_config(config),
+        interval=config.checkpoint.interval,
+        keep=config.checkpoint.keep,
+        best=log.best_evaluation,
+    )
+
+
 def _begin(
-    config: BaseRunConfig, checkpoints: Checkpoints, log: TrainingLog, facts: dict[str, Any]
+    config: BaseRunConfig,
+    session: Session,
+    checkpoints: Checkpoints,
+    log: TrainingLog,
+    facts: dict[str, Any],
 ) -> None:
     """Write the beginning of a session, after restoring what it resumes."""
-    directory, start, resumed_at = log.run, find_start(config), None
+    directory, start, resumed_at = log.run, session.start, None
     if start is not None:
         assert config.resume is not None
         # It was found before the directory was locked, and what came after it would be discarded.
@@ -407,7 +426,7 @@ def _begin(
         if rank():
             start = Checkpoint.find(checkpoints.folder / start.folder.name)
         reasons = checkpoints.restore(start)
-        if greatest(bool(reasons)) == [1] and not reasons:
+        if max_over_ranks(bool(reasons)) == [1] and not reasons:
             reasons = ["another rank begins new episodes"]
         resumed_at = checkpoints.saved_at
         # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
@@ -426,3 +445,21 @@ def _begin(
         for reason in reasons:
             print(f"not exactly the run that never stopped: {reason}")
     log.loggers = RunLoggers(config, directory, resumed_at=resumed_at)
+
+
+def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest) -> None:
+    """While an update is compiled, let the bar say so, and a signal end the run at once."""
+
+    @contextmanager
+    def compiling() -> Iterator[None]:
+        with progress.phase("compiling"), stop.compiling():
+            yield
+
+    update.announce_compiling(compiling)
+
+
+def _warn_of_temperatures(loss_module: LossModule, log: TrainingLog) -> None:
+    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
+    for name in sorted(learned.intersection(log.latest)):
+        if not 1e-4 <= log.latest[name] <= 100:
+            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")

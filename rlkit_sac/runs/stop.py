@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from rlkit_sac.errors import EnvironmentFault, environment_traceback
-from rlkit_sac.runs.machine import num_ranks
+from rlkit_sac.runs.ranks import launcher
 from rlkit_sac.signals import on_signals
 
 #: Environment variable of a run that is one of several: the file for how it has ended.
@@ -238,11 +238,9 @@ def resume_command(run_path: Path, script: Path | None = None) -> str:
     """
     script, run = Path(sys.argv[0]) if script is None else script, run_path.as_posix()
     package = Path(__file__).resolve().parents[1]
-    python = [sys.executable]
-    if num_ranks() > 1:
-        python = ["torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"]]
+    python = launcher()
     if script.resolve().parent not in (package / "recipes", package.parent / "recipes"):
         return shlex.join([*python, script.as_posix(), "--resume", run])
-    is_installed = num_ranks() == 1 and shutil.which("rlkit-sac")
+    is_installed = python == [sys.executable] and shutil.which("rlkit-sac")
     program = ["rlkit-sac"] if is_installed else [*python, "-m", "rlkit_sac"]
     return shlex.join([*program, "resume", run])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch.distributed import ProcessGroup
 
-from rlkit_sac.updates.ranks import broadcast
+from rlkit_sac.updates.process_group import broadcast
 
 
 class UpdateSchedule:
@@ -62,8 +62,8 @@ class ReplaySchedule:
     Args:
         n_times_replay: number of updates, or its mean.
         poisson: draw the number from a Poisson distribution, with torch's global generator.
-        replay_start_size: transitions in replay before the first update, over all ranks.
-        group: ranks that have as many transitions each, and make the same number of updates.
+        replay_start_size: transitions in replay before the first update, over all processes.
+        group: processes that have as many transitions each, and make the same number of updates.
 
     >>> schedule = ReplaySchedule(n_times_replay=4, poisson=False, replay_start_size=100)
     >>> schedule.due(99), schedule.due(100)
@@ -79,10 +79,10 @@ class ReplaySchedule:
         """Return the number of updates to make now.
 
         Args:
-            stored: transitions in replay of this rank.
+            stored: transitions in the replay of this process.
         """
-        ranks = 1 if self.group is None else self.group.size()
-        if stored * ranks < self.replay_start_size:
+        processes = 1 if self.group is None else self.group.size()
+        if stored * processes < self.replay_start_size:
             return 0
         if not self.poisson:
             return int(self.n_times_replay)

@@ -26,7 +26,7 @@ from rlkit_sac.updates.gradients import (
     names_of_watched,
 )
 from rlkit_sac.updates.pass_steps import Outcome, PassSteps
-from rlkit_sac.updates.ranks import averaged, broadcast
+from rlkit_sac.updates.process_group import averaged, broadcast
 from rlkit_sac.updates.steps import (
     LossStep,
     Pass,
@@ -69,7 +69,7 @@ class Update:
         cuda_graph: capture compiled updates as CUDA graphs on a GPU; not with ``"bfloat16"``.
         group: processes that make the same updates, each with its share of a batch, such as
             ``torch.distributed.group.WORLD``. All parameters and buffers of the loss module begin
-            as those of rank 0. Gradients, losses and other scalars are averaged over the ranks
+            as those of the first one. Gradients, losses and other scalars are averaged over them
             before clipping, so that updates with equal shares are those of the joint batch for
             losses that are means. Compiled graphs end with the gradients. Default: no others.
 
@@ -78,7 +78,7 @@ class Update:
             for compiled updates on MPS; in
             the call, for a loss module that returns something else than scalar losses, and for an
             optimizer whose parameters the losses do not depend on.
-        RunError: in the call, if a rank of ``group`` is lost, and on every rank for a loss or
+        RunError: in the call, if a process of ``group`` is lost, and in all of them for a loss or
             gradient that is not finite, before any parameter
             changes (with ``recompute``: before those of that step do); for compiled updates on a
             GPU up to :data:`MOST_UNCHECKED` updates later.
@@ -172,7 +172,7 @@ class Update:
         """
         self.count += 1
         order = getattr(self.loss_module, "critic_order", None)
-        if order is not None:  # the same on all ranks
+        if order is not None:  # the same in all processes
             shared = torch.Generator().manual_seed(self.count)
             order.copy_(torch.randperm(len(order), generator=shared))
         passes = due_passes(self._blocks, self.count)

@@ -13,7 +13,7 @@ import pytest
 
 from rlkit_sac import __version__
 from rlkit_sac.cli import COMMANDS, main
-from rlkit_sac.cli.recipe_files import shipped_recipes
+from rlkit_sac.config.recipe_files import shipped_recipes
 from tests.recipes.loading import RECIPES, config_files
 
 ROOT = RECIPES.parent

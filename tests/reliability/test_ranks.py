@@ -61,14 +61,14 @@ from importlib import import_module
 
 import torch
 
-from rlkit_sac.runs.machine import learner_group, rank
+from rlkit_sac.runs.ranks import learner_group, rank
 from tests.recipes.loading import load_recipe
 
 training_run = import_module("rlkit_sac.runs.run")
-agree, calls = training_run.greatest, []
+agree, calls = training_run.max_over_ranks, []
 
 
-def greatest(*numbers):
+def max_over_ranks(*numbers):
     # An evaluation of a slow task may take longer than half an hour, the default.
     backend = learner_group()._get_backend(torch.device("cpu"))
     assert backend.options._timeout >= timedelta(hours=12)
@@ -79,7 +79,7 @@ def greatest(*numbers):
     return found
 
 
-training_run.greatest = greatest
+training_run.max_over_ranks = max_over_ranks
 recipe = load_recipe("sac")
 recipe.runs.run_recipe(recipe.main, recipe.SACConfig)
 """

@@ -17,7 +17,14 @@ from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig
 from rlkit_sac.data import example_transition
 from rlkit_sac.envs import continuous_action_bounds
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs import RunConfig, first_compiled_update, make_envs, make_replay, run_recipe
+from rlkit_sac.runs import (
+    RunConfig,
+    Session,
+    first_compiled_update,
+    make_envs,
+    make_replay,
+    run_recipe,
+)
 
 OPEN: list[gym.Env] = []
 
@@ -90,7 +97,7 @@ def config(*, seed: int = 0, num_threads: int = 1, **env: object) -> RunConfig:
 
 
 def build(config: RunConfig) -> None:
-    with make_envs(config) as (env, _):
+    with make_envs(config) as (env, _, _):
         continuous_action_bounds(env)
         make_replay(config, env, example_transition(env, ["observation", "action"]))
 
@@ -137,7 +144,7 @@ def test_each_shortcoming_is_one_line(config, key, part):
 
 def test_both_environments_have_the_options_and_close_with_the_block() -> None:
     options = config(max_episode_steps=3, rescale_actions=False, kwargs={"bound": 5.0})
-    with make_envs(options) as (env, eval_env):
+    with make_envs(options) as (env, eval_env, _):
         assert len(OPEN) == 2
         for each in (env, eval_env):
             assert continuous_action_bounds(each) == ([-5.0], [5.0])
@@ -158,8 +165,8 @@ class DriftConfig(RunConfig):
 def test_errors_of_machine_and_task_name_where_an_option_was_set(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def main(config: DriftConfig) -> Path:
-        with make_envs(config):
+    def main(config: DriftConfig, session: Session) -> Path:
+        with make_envs(config, session):
             pytest.fail("the run began")
 
     (tmp_path / "options.yaml").write_text("device: abacus\n")

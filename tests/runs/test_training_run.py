@@ -32,9 +32,16 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs import RunConfig, TrainingRun, load_policy, make_envs, training_run
+from rlkit_sac.runs import (
+    Parts,
+    RunConfig,
+    Session,
+    TrainingRun,
+    load_policy,
+    make_envs,
+    training_run,
+)
 from rlkit_sac.runs.loggers import ProgressBar
-from rlkit_sac.runs.resume import find_start
 from rlkit_sac.runs.stop import Interrupted, results_so_far
 from tests.envs.conftest import Still
 from tests.runs.recipe_updates import make_update
@@ -111,8 +118,14 @@ def config(
 
 
 @contextmanager
-def begun(config: RunConfig, *, compile_from: int | None = None, **facts: Any) -> Iterator[Loop]:
-    with make_envs(config) as (env, eval_env):
+def begun(
+    config: RunConfig,
+    *,
+    compile_from: int | None = None,
+    session: Session | None = None,
+    **facts: Any,
+) -> Iterator[Loop]:
+    with make_envs(config, session) as (env, eval_env, session):
         sizes = {"observation_dim": 2, "action_low": [-1.0], "action_high": [1.0]}
         sizes["num_cells"] = [4]
         loss_module = ContinuousSACLoss(
@@ -132,11 +145,9 @@ def begun(config: RunConfig, *, compile_from: int | None = None, **facts: Any) -
         )
         with training_run(
             config,
+            session,
+            Parts(loss_module, update, replay, collector),
             recipe="test",
-            loss_module=loss_module,
-            update=update,
-            replay=replay,
-            collector=collector,
             eval_env=eval_env,
             **facts,
         ) as run:
@@ -343,10 +354,15 @@ def test_what_another_process_has_added_meanwhile_is_not_discarded() -> None:
     with begun(config(frames=4)) as first:
         first.collect(2)
     late = config(frames=20, resume=str(first.run.path))
-    assert find_start(late).frames == 4
+    session = Session()
+    session.find_start(late.resume)
+    assert session.start.frames == 4
     with begun(config(frames=8, resume=str(first.run.path))) as second:
         second.collect(2)
-    with pytest.raises(ConfigError, match="went on in another process"), begun(late):
+    with (
+        pytest.raises(ConfigError, match="went on in another process"),
+        begun(late, session=session),
+    ):
         pytest.fail("it began")
     assert saved_at(first.run) == [4, 8]
     assert info(first.run)["frames"] == 8
@@ -380,11 +396,11 @@ def test_schedules_of_a_loss_of_torchrl_are_refused_before_there_is_a_directory(
     loss_module = SACLoss(actor, state_action_critic(2, 1, num_cells=[4]))
     loss_module.policy = lambda: actor
     options = config(loss=LossConfig(schedules={"gamma": {0: 0.9}}))
-    parts = dict.fromkeys(("update", "replay", "collector"))
+    parts = Parts(loss_module, None, None, None)
     with (
-        make_envs(options) as (_, eval_env),
+        make_envs(options) as (_, eval_env, session),
         pytest.raises(ConfigError, match=r"loss\.schedules: .* no method set_scalar"),
-        training_run(options, recipe="t", loss_module=loss_module, eval_env=eval_env, **parts),
+        training_run(options, session, parts, recipe="t", eval_env=eval_env),
     ):
         pass
     assert not list(Path().iterdir())

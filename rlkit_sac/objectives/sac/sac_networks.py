@@ -79,7 +79,7 @@ class SACNetworks(LossContract):
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    #: Whose first ``target_subset`` make the targets, as ranks agree upon it; None draws it.
+    #: Whose first ``target_subset`` make the targets, as processes agree upon it; None draws it.
     critic_order: Tensor | None
     #: The number of discrete actions, if it is known before a batch.
     num_actions: int | None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import difflib
 import os
 import runpy
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -59,6 +59,35 @@ def find_recipe(name: str) -> Path:
     others = ", ".join(dict.fromkeys([*near, *recipes]))
     raise ConfigError(
         f"unknown recipe {name!r}; {advice} {others}; a script of your own is given by its path"
+    )
+
+
+def recipe_script(info: Mapping[str, Any], run: str) -> Path:
+    """The recipe of the package that began a run.
+
+    The files of a run do not choose what code is run: a script of someone's own has to be named.
+
+    Args:
+        info: the run's ``run.json``.
+        run: the run directory, for the error.
+
+    Raises:
+        ConfigError: for another script, with the command that resumes the run.
+
+    >>> recipe_script({"script": "elsewhere/recipes/sac.py"}, "a_run").name
+    'sac.py'
+    >>> recipe_script({"script": "my_sac.py"}, "a_run")
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: a_run was begun by my_sac.py, no recipe of this installation; ...
+    """
+    script = Path(info["script"])
+    recipe = shipped_recipes().get(script.stem)
+    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
+    if recipe is not None and (gone or (script.exists() and script.samefile(recipe))):
+        return recipe
+    raise ConfigError(
+        f"{run} was begun by {script}, no recipe of this installation; to run that script: "
+        f"{shlex.join(['rlkit-sac', 'train', str(script), '--resume', run])}"
     )
 
 
@@ -114,24 +143,11 @@ def print_help(script: Path, options: Sequence[str]) -> None:
         set_options([*several, config], options)
 
 
-def add_recipe(parser: argparse.ArgumentParser) -> None:
-    """Add ``RECIPE``; what comes after it is for the recipe."""
-    text = "name of a recipe, see `rlkit-sac recipes`, or path of a script (.py)"
-    parser.add_argument("recipe", metavar="RECIPE", help=text)
-    add_options(parser)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``options``: all that comes after the other arguments."""
-    options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    options.required = False  # else an error asks for them too
-
-
 @contextmanager
 def opened_recipe(
     script: Path, *, loader: type[SourceFileLoader] = SourceFileLoader
-) -> Iterator[tuple[Callable[[Any], Path], type[Any]]]:
-    """The function ``main`` of a recipe, and the class of its configuration.
+) -> Iterator[tuple[Any, type[Any]]]:
+    """The module of a recipe, and the class of its configuration.
 
     In the block the script can import what lies beside it.
 
@@ -159,7 +175,7 @@ def opened_recipe(
         config_class: Any = next(iter(hints.values()), None)
         if not hasattr(config_class, "__dataclass_fields__"):
             raise ConfigError(f"{script} is no recipe: it has no main(config: Class)")
-        yield main, config_class
+        yield module, config_class
 
 
 def run_script(script: Path, options: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -18,17 +17,18 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.cli.recipe_files import find_recipe, opened_recipe
-from rlkit_sac.cli.resume import recipe_script
 from rlkit_sac.config.options import described, flat_config
 from rlkit_sac.config.read import set_options
+from rlkit_sac.config.recipe_files import find_recipe, opened_recipe, recipe_script
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
-from rlkit_sac.runs import EvaluationResult, TrainingRun, load_policy
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.launch import call_recipe, stored_options
-from rlkit_sac.runs.policy import StoredRun, find_policy
+from rlkit_sac.runs.evaluation import EvaluationResult
+from rlkit_sac.runs.launch import call_recipe
+from rlkit_sac.runs.policy import StoredRun, find_policy, load_policy
+from rlkit_sac.runs.run import TrainingRun
+from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import note_results
 
 EnvFunction = Callable[..., gym.Env[Any, Any] | EnvBase]
@@ -112,17 +112,17 @@ class Run:
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
         try:
-            with opened_recipe(find_recipe(str(recipe))) as (main, config_class):
+            with opened_recipe(find_recipe(str(recipe))) as (module, config_class):
                 config = config_class()
-                vars(config).update(callback=callback, env_function=self.env is not None)
-                read = partial(stored_options, config)
+                session = Session(callback, env_function=self.env is not None)
+                read = session.find_start
                 where, problems = set_options([config], options, stored_options=read)
                 refuse(problems)
                 self._kwargs |= flat_config(config).get("env.kwargs", {})
                 if self.env is not None and name is None:
                     config.env.id = name = _name_of(_made(self.env, self._kwargs))
                 with _made_by(self.env, name):
-                    self.path = call_recipe(main, config, where)
+                    self.path = call_recipe(module.main, config, session, where)
         except BaseException as error:
             note_results(error, self._command)
             raise

@@ -123,7 +123,7 @@ def test_a_function_needs_no_name_and_the_default_type_is_that_of_a_process() ->
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
-    assert run.path.parent == Path("runs/sac/tests.test_training-pendulum")
+    assert run.path.parent == Path("runs/sac/tests.runs.test_train-pendulum")
     own = rlkit_sac.train("sac", env=lambda: TimeLimit(Sized(), 20), **QUICK)
     assert own.path.parent == Path("runs/sac/Sized")
     assert own.evaluate(episodes=1).lengths.tolist() == [20]
