@@ -37,26 +37,21 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class DiscreteSACConfig(RunConfig):
-    """A run of discrete soft actor-critic; the documentation says what its defaults are for."""
+    """A run of discrete soft actor-critic, as published.
+
+    ``configs/discrete_sac/default.yaml`` has what it trains with where no file is given.
+    """
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
     replay: ReplayConfig = field(
         default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
     )
-    network: NetworkConfig = field(
-        default_factory=lambda: NetworkConfig(num_cells=[128, 128], critic_layer_norm=True)
-    )
-    normalization: NormalizationConfig = field(
-        default_factory=lambda: NormalizationConfig(rewards="bounded", clip=None)
-    )
-    loss: PlainDiscreteLossConfig = field(
-        default_factory=lambda: PlainDiscreteLossConfig(alpha_init=0.01, min_prob=0.05)
-    )
+    network: NetworkConfig = field(default_factory=lambda: NetworkConfig(num_cells=[128, 128]))
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
+    loss: PlainDiscreteLossConfig = field(default_factory=PlainDiscreteLossConfig)
     # With the usual tau of 0.005 values take too long to reach those of CartPole's long episodes.
     update: DiscreteUpdateConfig = field(
-        default_factory=lambda: DiscreteUpdateConfig(
-            lr_qvalue=6e-4, lr_alpha=6e-4, target_update_tau=0.05
-        )
+        default_factory=lambda: DiscreteUpdateConfig(target_update_tau=0.05)
     )
     actor: bool = False
     """Train a categorical actor too, which then is the policy in place of the critics."""

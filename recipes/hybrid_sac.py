@@ -45,7 +45,10 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class HybridSACConfig(RunConfig):
-    """A run of hybrid soft actor-critic; the documentation says what its defaults are for."""
+    """A run of hybrid soft actor-critic, as published.
+
+    ``configs/hybrid_sac/default.yaml`` has what it trains with where no file is given.
+    """
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Platform-v0"))
     replay: ReplayConfig = field(
@@ -53,15 +56,11 @@ class HybridSACConfig(RunConfig):
     )
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(kind="none"))
     network: HybridNetworkConfig = field(
-        default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128], critic_layer_norm=True)
+        default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
     )
-    normalization: NormalizationConfig = field(
-        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
-    )
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
-    update: UpdateConfig = field(
-        default_factory=lambda: UpdateConfig(lr_actor=1e-3, target_update_tau=0.01)
-    )
+    update: UpdateConfig = field(default_factory=UpdateConfig)
 
     def errors(self) -> list[tuple[str, str]]:
         """List the conditions between fields that do not hold."""

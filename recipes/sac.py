@@ -36,32 +36,16 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class SACConfig(RunConfig):
-    """A run of soft actor-critic; the documentation says what its defaults are for."""
+    """A run of soft actor-critic, as published.
 
-    replay: ReplayConfig = field(default_factory=lambda: ReplayConfig(batch_size=128))
-    network: GaussianNetworkConfig = field(
-        default_factory=lambda: GaussianNetworkConfig(critic_layer_norm=True, critic_atoms=101)
-    )
-    normalization: NormalizationConfig = field(
-        default_factory=lambda: NormalizationConfig(observations=True, rewards="bounded", clip=None)
-    )
-    loss: PlainContinuousLossConfig = field(
-        default_factory=lambda: PlainContinuousLossConfig(
-            alpha_init=0.01, target_entropy="half_neg_dim"
-        )
-    )
-    update: UpdateConfig = field(
-        default_factory=lambda: UpdateConfig(
-            lr_actor=1e-3,
-            lr_qvalue=6e-4,
-            lr_alpha=6e-4,
-            target_update_tau=0.01,
-            order=["qvalue", "target", "actor", "alpha"],
-            periods={"actor": 3, "alpha": 3},
-            recompute=["actor"],
-            matmul_precision="bfloat16",
-        )
-    )
+    ``configs/sac/default.yaml`` has what it trains with where no file is given.
+    """
+
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
+    loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
 
 
 def build(config: SACConfig, env: EnvBase) -> runs.Parts:

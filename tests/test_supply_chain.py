@@ -26,10 +26,10 @@ FORBIDDEN = {
 ALLOWED = {
     ("rlkit_sac/__init__.py", "importlib.import_module"): "its own sub-packages",
     (
-        "rlkit_sac/config/recipe_files.py",
+        "rlkit_sac/recipe_files.py",
         "importlib.util.spec_from_file_location",
     ): "the recipe that the user names, and those of the package",
-    ("rlkit_sac/config/recipe_files.py", "runpy"): "the recipe that the user names",
+    ("rlkit_sac/recipe_files.py", "runpy"): "the recipe that the user names",
     ("rlkit_sac/envs/gym_env.py", "importlib.import_module"): "the module of env.id",
     ("rlkit_sac/modules/notes.py", "pkgutil.resolve_name"): "the module of network.builder",
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlkit_sac.cli.run_arguments import add_options
-from rlkit_sac.config.recipe_files import opened_recipe, shipped_recipes
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.recipe_files import opened_recipe, shipped_recipes
 
 if TYPE_CHECKING:
     from torchrl.envs import EnvBase
@@ -139,10 +139,10 @@ def _observed(env: EnvBase) -> dict[str, object]:
 
 def _refusals(recipe: Path, task: EnvConfig) -> list[str]:
     """Why a recipe does not train a task with its defaults; nothing if it does."""
-    from rlkit_sac.runs import make_envs
+    from rlkit_sac.runs import make_envs, read_config
 
     with opened_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
-        config = config_class()
+        config = read_config(config_class, [])
         config.env, config.device, config.replay.capacity = task, "cpu", 10_000
         try:
             with make_envs(config) as (env, *_):

@@ -22,8 +22,8 @@ from statistics import mean
 
 import yaml
 
-from rlkit_sac.config.recipe_files import find_recipe, shipped_recipes, summary
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.recipe_files import find_recipe, shipped_recipes, summary
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"
 
@@ -64,9 +64,10 @@ def _print_list() -> None:
     for name, script in recipes.items():
         print(f"\n{textwrap.fill(f'{name}: {summary(script)}', 80)}")
         if (name, "default") in measured:
-            print(row("  (defaults)", *measured[name, "default"][0]))
-        for config in sorted((script.parent / "configs" / name).glob("*.yaml")):
-            options = yaml.safe_load(config.read_text(encoding="utf-8"))
+            print(row("  default", *measured[name, "default"][0]))
+        configs = sorted((script.parent / "configs" / name).glob("*.yaml"))
+        for config in (file for file in configs if file.stem != "default"):
+            options = yaml.safe_load(config.read_text(encoding="utf-8")) or {}
             task = options.get("env", {}).get("id", "any")
             for found in measured.get((name, config.stem), [(task, *"---")]):
                 print(row(f"  {config.stem}", *found))
@@ -114,13 +115,15 @@ def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
 def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Path, Path]]:
     """What a recipe needs, and where it goes."""
     yield recipe, script
+    defaults = Path("configs", recipe.stem, "default.yaml")
+    waiting = ["default"] if (recipe.parent / defaults).is_file() else []
     spaces = script.parent / "spaces"
     for space in (recipe.parent / "spaces").glob("*.yaml"):
         if space.stem == recipe.stem:
             yield space, spaces / f"{script.stem}.yaml"
         elif recipe.stem == "sweep" and not (spaces / space.name).exists():
             yield space, spaces / space.name
-    waiting = list(configs)
+    waiting += configs
     while waiting:
         name = waiting.pop()
         config = recipe.parent / "configs" / recipe.stem / f"{name}.yaml"
@@ -128,7 +131,7 @@ def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Pat
             raise ConfigError(f"{recipe.stem} has no configuration {name!r}: see rlkit-sac recipes")
         yield config, script.parent / "configs" / script.stem / config.name
         text = config.read_text(encoding="utf-8")
-        waiting += filter(None, [yaml.safe_load(text).get("config")])  # which it builds upon
+        waiting += filter(None, [(yaml.safe_load(text) or {}).get("config")])  # which it builds upon
         for prior in (recipe.parent / "priors").glob("*.py"):
             if f"priors.{prior.stem}:" in text:
                 yield prior, script.parent / "priors" / prior.name

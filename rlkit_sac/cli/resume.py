@@ -12,8 +12,8 @@ import argparse
 import os
 
 from rlkit_sac.cli.run_arguments import add_options
-from rlkit_sac.config.recipe_files import recipe_script, run_script
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.recipe_files import recipe_script, run_script
 
 SUMMARY = "continue a run that was stopped, or extend a finished one"
 

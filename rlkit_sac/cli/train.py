@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 
 from rlkit_sac.cli.run_arguments import add_options
-from rlkit_sac.config.recipe_files import find_recipe, run_script
+from rlkit_sac.recipe_files import find_recipe, run_script
 
 SUMMARY = "train an agent with a recipe"
 

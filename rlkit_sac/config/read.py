@@ -25,7 +25,7 @@ from rlkit_sac.config.options import (
     sections_of,
     without_limits,
 )
-from rlkit_sac.config.shipped import find_config
+from rlkit_sac.config.shipped import default_config, find_config
 from rlkit_sac.errors import ConfigError, named, refuse, repeated_options
 
 Config = TypeVar("Config")
@@ -237,13 +237,17 @@ def set_options(
     """
     recipe = configs[-1]
     options = {key: option for each in configs for key, option in options_of(each).items()}
-    if {"-h", "--help"} & set(given):
-        print(format_help(type(recipe), options, every="all" in given), end="")
-        raise SystemExit(0)
     if isinstance(given, Mapping):
         direct, problems = _of_python(given, recipe, options)
     else:
         direct, problems = _command_line(given)
+    file = default_config(type(recipe))
+    if file is not None and not {"config", "resume"}.intersection(each.key for each in direct):
+        for setting in read_yaml(file, recipe):
+            _set(options[setting.key], setting, entry="")
+    if {"-h", "--help"} & set(given):
+        print(format_help(type(recipe), options, every="all" in given), end="")
+        raise SystemExit(0)
     settings: list[Setting] = []
     wrong: set[str] = set()  # keys that could not be read, which have their defaults
 

@@ -9,6 +9,23 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError
 
 
+def default_config(config_class: type[object]) -> Path | None:
+    """Return the file of a recipe's defaults, ``default.yaml``, if it comes with one.
+
+    Args:
+        config_class: the configuration, which the script of the recipe defines.
+
+    >>> default_config(dict)
+    """
+    return next((file for file in _config_files(config_class) if file.stem == "default"), None)
+
+
+def _config_files(config_class: type[object]) -> list[Path]:
+    """The configuration files that lie in ``configs/<recipe>`` beside the script of a recipe."""
+    script = Path(getattr(sys.modules.get(config_class.__module__), "__file__", None) or "")
+    return sorted((script.parent / "configs" / script.stem).glob("*.yaml"))
+
+
 def find_config(given: str, config_class: type[object]) -> Path:
     """The file that ``--config`` means.
 
@@ -28,8 +45,7 @@ def find_config(given: str, config_class: type[object]) -> Path:
     PosixPath('my_settings.yaml')
     """
     path = Path(given)
-    script = Path(getattr(sys.modules.get(config_class.__module__), "__file__", None) or "")
-    files = sorted((script.parent / "configs" / script.stem).glob("*.yaml"))
+    files = _config_files(config_class)
     is_path = given.startswith((".", "/", "~")) or path.suffix not in ("", ".yaml")
     if not files or is_path or not path.name or (path.exists() and not path.is_dir()):
         return path
@@ -37,14 +53,14 @@ def find_config(given: str, config_class: type[object]) -> Path:
     for file in files:
         if file.with_suffix("").parts[-len(wanted) :] == wanted:
             return file
-    others = sorted((script.parent / "configs").glob(f"*/{path.stem}.yaml"))
-    if others:
+    folder = files[0].parent
+    if others := sorted(folder.parent.glob(f"*/{path.stem}.yaml")):
         own = " and ".join(file.parent.name for file in others)
-        raise ConfigError(f"{path.stem} is a configuration of {own}, not of {script.stem}")
+        raise ConfigError(f"{path.stem} is a configuration of {own}, not of {folder.name}")
     names = [file.stem for file in files]
     near = difflib.get_close_matches(path.stem, names, n=len(names))
     hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigError(
-        f"there is no file {given}, and no configuration of this name; {hint}{script.name} comes "
+        f"there is no file {given}, and no configuration of this name; {hint}{folder.name} comes "
         f"with {', '.join(dict.fromkeys([*near, *names]))}"
     )

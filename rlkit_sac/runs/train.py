@@ -19,10 +19,10 @@ from torchrl.envs import EnvBase
 from rlkit_sac.analysis import load_runs
 from rlkit_sac.config.options import described, flat_config
 from rlkit_sac.config.read import set_options
-from rlkit_sac.config.recipe_files import find_recipe, opened_recipe, recipe_script
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
+from rlkit_sac.recipe_files import find_recipe, opened_recipe, recipe_script
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.launch import call_recipe

@@ -13,7 +13,7 @@ import pytest
 
 from rlkit_sac import __version__
 from rlkit_sac.cli import COMMANDS, main
-from rlkit_sac.config.recipe_files import shipped_recipes
+from rlkit_sac.recipe_files import shipped_recipes
 from tests.recipes.loading import RECIPES, config_files
 
 ROOT = RECIPES.parent
@@ -66,8 +66,8 @@ def test_help_lists_and_mistakes_need_no_pytorch() -> None:
 def test_the_common_options_need_no_pytorch_and_are_among_all(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = str(shipped_recipes()[name])
-    page = process("-X", "importtime", script, "--help", stdout=subprocess.PIPE)
+    command = ["-m", "rlkit_sac", "train", name, "--help"]
+    page = process("-X", "importtime", *command, stdout=subprocess.PIPE)
     imported = {line.split()[-1] for line in page.stderr.splitlines()}
     assert "rlkit_sac.config" in imported
     assert "torch" not in imported
@@ -171,8 +171,8 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
     [
         ("clone", [], []),
         ("sweep", [], [f"spaces/{file.name}" for file in RECIPES.glob("spaces/*.yaml")]),
-        ("sac", [], ["spaces/mine.yaml"]),
-        ("sac", ["ant", "hopper"], ["spaces/mine.yaml", "configs/mine/published.yaml"]),
+        ("sac", [], ["spaces/mine.yaml", "configs/mine/default.yaml"]),
+        ("sac", ["ant", "hopper"], ["spaces/mine.yaml", "configs/mine/default.yaml"]),
         ("kl-prior-sac", ["halfcheetah_same_action"], ["spaces/mine.yaml"]),
         (
             "kl-prior-sac",

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from rlkit_sac.errors import ConfigError
 
@@ -26,7 +26,7 @@ def shipped_recipes() -> dict[str, Path]:
     >>> list(shipped_recipes())
     ['acer', 'clone', 'discrete_sac', 'hybrid_sac', 'kl_prior_sac', 'sac', 'sweep', 'value_sac']
     """
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parent
     folders = (package / "recipes", package.parent / "recipes")
     files = next((found for each in folders if (found := sorted(each.glob("*.py")))), [])
     return {file.stem: file.resolve() for file in files}
@@ -171,8 +171,10 @@ def opened_recipe(
         sys.modules[spec.name] = module  # where dataclasses look their types up
         spec.loader.exec_module(module)
         main: Any = getattr(module, "main", None)
-        hints = get_type_hints(main) if callable(main) else {}
-        config_class: Any = next(iter(hints.values()), None)
+        annotations = getattr(main, "__annotations__", {})
+        config_class: Any = next(iter(annotations.values()), None)
+        if isinstance(config_class, str):  # as `from __future__ import annotations` has them
+            config_class = getattr(module, config_class, None)
         if not hasattr(config_class, "__dataclass_fields__"):
             raise ConfigError(f"{script} is no recipe: it has no main(config: Class)")
         yield module, config_class
