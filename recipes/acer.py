@@ -157,8 +157,7 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
         group=runs.learner_group(),
         **config.update.arguments(),
     )
-    if config.resume is None:
-        runs.warm_start(loss_module, config.warm_start, env)
+    runs.warm_start(loss_module, config, env)
 
     # Replay of segments, and collection, both with the distribution that drew each action.
     random_policy = modules.RandomBehavior(

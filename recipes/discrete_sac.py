@@ -129,8 +129,7 @@ def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
         group=runs.learner_group(),
         **config.update.arguments(),
     )
-    if config.resume is None:
-        runs.warm_start(loss_module, config.warm_start, env)
+    runs.warm_start(loss_module, config, env)
 
     # Replay and collection.
     policy = loss_module.policy()

@@ -99,8 +99,7 @@ def build(config: KLPriorSACConfig, env: EnvBase) -> runs.Parts:
         group=runs.learner_group(),
         **config.update.arguments(),
     )
-    if config.resume is None:
-        runs.warm_start(loss_module, config.warm_start, env)
+    runs.warm_start(loss_module, config, env)
 
     # Replay and collection.
     policy = loss_module.policy()

@@ -17,9 +17,10 @@ TRAJECTORY = ("collector", "traj_ids")
 
 
 def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey] = (MASK,)) -> Tensor | None:
-    """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
+    """Return the steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
 
-    Masks may be of any type, and have the batch's shape or a trailing dimension of one.
+    Masks may be of any type, and have the batch's shape or a trailing dimension of one. Steps of
+    the trajectory -1, which a collector did not collect, are not valid.
 
     Raises:
         BatchError: for a mask of another shape.
@@ -30,8 +31,10 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey] = (MASK,))
     >>> valid_steps(batch)
     tensor([ True, False])
     """
-    present = [found for key in mask_keys if (found := of_each_step(batch, key)) is not None]
-    return torch.stack([each.bool() for each in present]).all(0) if present else None
+    masks = [mask.bool() for key in mask_keys if (mask := of_each_step(batch, key)) is not None]
+    if (numbers := of_each_step(batch, TRAJECTORY)) is not None:
+        masks.append(numbers >= 0)
+    return torch.stack(masks).all(0) if masks else None
 
 
 def of_each_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
@@ -51,9 +54,7 @@ def of_each_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
 
 
 def drop_invalid(frames: TensorDictBase, masks: Iterable[NestedKey] = (MASK,)) -> TensorDictBase:
-    """The frames ``[n]`` of a batch that are valid; the batch itself if all are.
-
-    Frames of the trajectory -1, which a collector did not collect, are not.
+    """Return the frames ``[n]`` of a batch that are valid; the batch itself if all are.
 
     Args:
         frames: ``[*]``.
@@ -68,7 +69,5 @@ def drop_invalid(frames: TensorDictBase, masks: Iterable[NestedKey] = (MASK,)) -
     >>> drop_invalid(frames)["a"]
     tensor([0, 1])
     """
-    valid, numbers = valid_steps(frames, masks), of_each_step(frames, TRAJECTORY)
-    if numbers is not None:
-        valid = numbers >= 0 if valid is None else valid & (numbers >= 0)
+    valid = valid_steps(frames, masks)
     return frames if valid is None or bool(valid.all()) else frames[valid]

@@ -131,7 +131,8 @@ def _files(recipe: Path, script: Path, configs: list[str]) -> Iterator[tuple[Pat
             raise ConfigError(f"{recipe.stem} has no configuration {name!r}: see rlkit-sac recipes")
         yield config, script.parent / "configs" / script.stem / config.name
         text = config.read_text(encoding="utf-8")
-        waiting += filter(None, [(yaml.safe_load(text) or {}).get("config")])  # which it builds upon
+        options = yaml.safe_load(text) or {}
+        waiting += filter(None, [options.get("config")])  # which it builds upon
         for prior in (recipe.parent / "priors").glob("*.py"):
             if f"priors.{prior.stem}:" in text:
                 yield prior, script.parent / "priors" / prior.name

@@ -21,6 +21,8 @@ from torchrl.data import (
     MultiOneHot,
     NonTensor,
     OneHot,
+    Stacked,
+    StackedComposite,
     TensorSpec,
     Unbounded,
 )
@@ -66,6 +68,10 @@ class AdaptedEnv(TransformedEnv):
             raise ConfigError(f"the rewards are {env.reward_keys}, wanted one, named 'reward'")
         if "done" not in env.done_keys:
             raise ConfigError(f"episodes end by {env.done_keys}: there must be 'done' among them")
+        for spec in (env.full_action_spec, env.full_observation_spec):
+            parts = (spec, *spec.values(True, True))
+            if any(isinstance(part, Stacked | StackedComposite) for part in parts):
+                raise ConfigError("its environments have different spaces: give those of one task")
         super().__init__(env, TaskEntries(env, **options))
 
     @property

@@ -214,7 +214,15 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
     try:
         yield env
     finally:
+        close_env(env)
+
+
+def close_env(env: gym.Env[Any, Any] | EnvBase) -> None:
+    """Close an environment, which need not be open: a ``ParallelEnv`` opens at its first reset."""
+    if isinstance(env, EnvBase):
         env.close(raise_if_closed=False)
+    else:
+        env.close()
 
 
 def check_env(

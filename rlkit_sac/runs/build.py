@@ -30,6 +30,7 @@ from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.data.workers.collector import make_worker_collector
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import create, find_env_spec
+from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
@@ -207,7 +208,7 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     unknown = callable(task.entry_point)
     if unknown and env.id in gym.registry:  # a function, whose environments may have one
         made = create(task, kwargs=env.kwargs)
-        made.close()
+        close_env(made)
         unknown = isinstance(made, EnvBase)
         if not unknown and getattr(made.spec, "max_episode_steps", None) is not None:
             return

@@ -13,7 +13,6 @@ from gymnasium.spaces import Box, Space
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import WarmStartConfig
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.read import read_yaml
 from rlkit_sac.config.recipe import BaseRunConfig
@@ -31,6 +30,7 @@ from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.runs.saving import first_misfit, loss_parts
+from rlkit_sac.updates.scheduled_values import value_at
 
 #: Patterns of the options that a resumed run may give other values.
 MAY_CHANGE = (
@@ -221,14 +221,14 @@ def changes(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> 
     return reasons
 
 
-def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -> None:
+def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> None:
     """Load modules of a loss from a checkpoint of another run.
 
     Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
 
     Args:
         loss_module: the loss to be trained.
-        config: which run, which modules; without a run nothing happens.
+        config: options of the run. Without ``warm_start.run``, and at a resume, nothing happens.
         env: of this run.
 
     Raises:
@@ -236,20 +236,23 @@ def warm_start(loss_module: LossModule, config: WarmStartConfig, env: EnvBase) -
             this run, or a module is missing, of another shape or another function; for critics, if
             rewards are scaled, normalized or discounted otherwise.
     """
-    if config.run is None:
+    options = config.warm_start
+    if options.run is None or config.resume is not None:
         return
+    for name, points in config.loss.schedules.items():
+        loss_module.set_scalar(name, value_at(points, 0))
     with named("warm_start.run"):
-        start = Checkpoint.find(config.run)
+        start = Checkpoint.find(options.run)
         check_units(stored_task(start.folder), env, start.run_path)
         state = start.state()
     saved, layers, parts = state["loss"], state.get("layers", {}), loss_parts(loss_module)
     own = loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)
-    if shares and "actor" in config.modules and "qvalue" not in config.modules:
+    if shares and "actor" in options.modules and "qvalue" not in options.modules:
         raise ConfigError(
             "warm_start.modules: actor needs qvalue, which includes the encoder that they share"
         )
-    for module in config.modules:
+    for module in options.modules:
         begins = PARAMETER_PREFIXES[module]
         begins += tuple(f"target_{prefix}" for prefix in begins)
         names = [name for name in own if name.startswith(begins)]

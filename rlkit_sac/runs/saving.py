@@ -322,5 +322,6 @@ def loss_parts(loss: nn.Module) -> nn.Module:
     """
     names = [name for name, _ in loss.named_children() if not name.startswith("target_")]
     parts: Any = nn.ModuleDict({n: getattr(loss, n.removesuffix("_params")) for n in names})
-    parts.gamma, parts.reward_scale = (getattr(loss, n, None) for n in ("gamma", "reward_scale"))
+    for name in {"gamma", "reward_scale"} & {*vars(loss), *dict(loss.named_buffers())}:
+        setattr(parts, name, float(getattr(loss, name)))  # a buffer where it follows a schedule
     return parts

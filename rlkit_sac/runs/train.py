@@ -20,6 +20,7 @@ from rlkit_sac.analysis import load_runs
 from rlkit_sac.config.options import described, flat_config
 from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name, importable_name
+from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.recipe_files import find_recipe, opened_recipe, recipe_script
@@ -199,7 +200,7 @@ def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]
     """An environment of a function, closed."""
     try:
         env = function(**deepcopy(dict(kwargs)))
-        env.close()
+        close_env(env)
     except Exception as error:
         text = f"env: {function!r} made no environment for its name: {summary(error)}"
         raise ConfigError(f"{text}; or give a name=") from error

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from rlkit_sac.config import WarmStartConfig
+from rlkit_sac.config import LossConfig, RunConfig, WarmStartConfig
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import ObservationNormalizer
@@ -29,6 +29,13 @@ def loss(**options):
     sizes = {"num_cells": [8]} | options
     return ContinuousSACLoss(
         tanh_gaussian_actor(3, [-1.0], [1.0], **sizes), state_action_critic(3, 1, **sizes)
+    )
+
+
+def start_from(run, modules, **schedules):
+    return RunConfig(
+        warm_start=WarmStartConfig(run=str(run), modules=modules),
+        loss=LossConfig(schedules=schedules),
     )
 
 
@@ -57,7 +64,7 @@ def saved(run):
 def test_named_modules_get_the_values_of_the_run_and_others_stay(run, modules, prefixes):
     module = loss()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    warm_start(module, WarmStartConfig(run=str(run), modules=modules), make_env("Pendulum-v1"))
+    warm_start(module, start_from(run, modules), make_env("Pendulum-v1"))
     for name, value in module.state_dict().items():
         source = saved(run) if name.startswith(prefixes) else before
         assert torch.equal(value, source[name]), name
@@ -124,5 +131,10 @@ def test_weights_of_another_function_or_values_of_other_returns_are_refused(
     for module, refused in {"actor": of_actor, "qvalue": of_critics}.items():
         expected = pytest.raises(ConfigError, match=r"does not fit: .* was .* and is .* here")
         with expected if refused else nullcontext():
-            start = WarmStartConfig(run=str(normalized_run), modules=[module])
-            warm_start(parts(**option), start, env)
+            warm_start(parts(**option), start_from(normalized_run, [module]), env)
+
+
+def test_values_of_a_schedule_at_the_start_of_a_run_count_as_its_options(normalized_run):
+    config = start_from(normalized_run, ["qvalue"], reward_scale={0: 100.0, 1000: 1.0})
+    with pytest.raises(ConfigError, match=r"does not fit: reward_scale .* is 100"):
+        warm_start(parts(), config, make_env("Pendulum-v1"))
