@@ -24,7 +24,7 @@ def shipped_recipes() -> dict[str, Path]:
     An installed package has them inside of it, a checkout beside it.
 
     >>> list(shipped_recipes())
-    ['acer', 'clone', 'discrete_sac', 'hybrid_sac', 'kl_prior_sac', 'sac', 'sweep', 'value_sac']
+    ['acer', 'clone', 'discrete_sac', 'hybrid_sac', 'kl_prior_sac', 'sac', 'sweep', ...]
     """
     package = Path(__file__).parent
     folders = (package / "recipes", package.parent / "recipes")

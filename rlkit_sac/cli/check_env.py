@@ -54,8 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     with closing_env(make_env(task.id, **task.arguments())) as env:
         for name, text in _describe(env).items():
             print(f"{name:<15} {text}")
-    scripts = shipped_recipes()
-    del scripts["clone"], scripts["sweep"]  # which learn from data, or run the others
+    scripts = {
+        name: script
+        for name, script in shipped_recipes().items()
+        if (script.parent / "configs" / name).is_dir()  # the others make no runs
+    }
     names = sorted(scripts, key=lambda name: name not in ("sac", "discrete_sac", "hybrid_sac"))
     refusals = {name: _refusals(scripts[name], task) for name in names}
     fitting = [name for name in names if not refusals[name]]
