@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,53 +14,37 @@ import yaml
 from rlkit_sac.errors import ConfigError, RunError, summary
 
 
-def read_config(file: Path) -> dict[str, Any]:
-    r"""Read a configuration and give each value under its dotted name as well.
+def read_config(run_dir: Path) -> dict[str, Any]:
+    r"""Read the configuration of a run, with each value of a section under its dotted name as well.
 
     Args:
-        file: the `config.yaml` of a run.
+        run_dir: the directory of the run.
 
     Returns:
         The sections and top-level values by name, and the values of sections by dotted name.
 
     Raises:
-        RunError: the file cannot be read, or is not a mapping in YAML.
+        RunError: `config.yaml` cannot be read, or is not a mapping in YAML.
 
     Example:
         >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "config.yaml"
-        >>> _ = file.write_text("seed: 3\nupdate: {lr_actor: 0.001, periods: {target: 2}}")
-        >>> list(read_config(file))
+        >>> run_dir = Path(tempfile.mkdtemp())
+        >>> text = "seed: 3\nupdate: {lr_actor: 0.001, periods: {target: 2}}"
+        >>> _ = (run_dir / "config.yaml").write_text(text)
+        >>> list(read_config(run_dir))
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
+    file = run_dir / "config.yaml"
     try:
-        config = yaml.load(file.read_text(encoding="utf-8"), _Loader)
+        # Without the tags of tuples and of objects: their values are enough for a table.
+        config = yaml.safe_load(re.sub("!!?python(/tuple)?", "", file.read_text(encoding="utf-8")))
+        sections = {name: value for name, value in config.items() if isinstance(value, dict)}
     except OSError as error:
         raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise RunError(f"{file} cannot be read as YAML: {summary(error)}") from error
-    if not isinstance(config, dict):
-        raise RunError(f"{file} cannot be read as a configuration: it holds no 'key: value' lines")
-    values = {}
-    for name, value in config.items():
-        values[str(name)] = value
-        if isinstance(value, dict):
-            values |= {f"{name}.{key}": entry for key, entry in value.items()}
-    return values
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads tuples, and what stands for other objects of Python as text."""
-
-
-_Loader.add_multi_constructor(
-    "",
-    lambda self, _, node: (
-        tuple(self.construct_sequence(node, deep=True))
-        if isinstance(node, yaml.SequenceNode)
-        else node.value
-    ),
-)
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
+        raise RunError(f"{file} cannot be read as YAML 'key: value': {summary(error)}") from error
+    dotted = {f"{name}.{key}": x for name, values in sections.items() for key, x in values.items()}
+    return config | dotted
 
 
 def config_cells(

@@ -109,7 +109,7 @@ def plot_learning_curves(
     handles: list[Artist] = []
     groups = split(curves, by)
     for index, (key, group) in enumerate(groups):
-        color, style = look(index)
+        color, style = group_style(index)
         for task_key, of_task in split(group, ["task"]):
             axes = panels[task_key["task"]]
             ends = dots.get((*key.values(), *task_key.values()))
@@ -173,7 +173,7 @@ def plot_performance_profiles(
     _prepare(axes, "normalized score τ", "share of runs with score > τ")
     handles = []
     for index, (key, group) in enumerate(split(rows, by)):
-        line = _draw_curve(axes, group, "tau", *look(index), step="post")
+        line = _draw_curve(axes, group, "tau", *group_style(index), step="post")
         line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(line)
     _finish(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
@@ -209,7 +209,7 @@ def _finish(
         figure.savefig(path, dpi=150)
 
 
-def look(index: int) -> tuple[str, str]:
+def group_style(index: int) -> tuple[str, str]:
     """The color and line style of a group."""
     styles = LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
     return COLORS[index % len(COLORS)], styles

@@ -60,7 +60,7 @@ def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
             results[run] = read(run)
         except RunError as error:  # noqa: PERF203
             problems.append(str(error))
-    if not results:
+    if problems and not results:
         raise RunError("; ".join(problems))
     if problems:
         warnings.warn(

@@ -229,7 +229,7 @@ def describe(key: Key) -> str:
     for name, value in key.items():
         if name == "configuration" and "recipe" in key and value in (None, "default"):
             continue
-        if name in ("recipe", "configuration", "status", "system"):
+        if name in ("group", "recipe", "configuration", "status", "system"):
             words.append(_text(value))
         elif name != "task":
             last = name.rpartition(".")[2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -77,7 +76,7 @@ def load_runs(
     names = [config] if isinstance(config, str) else config
 
     def read(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-        values = read_config(run_dir / "config.yaml") if names is not False else {}
+        values = read_config(run_dir) if names is not False else {}
         return values, _load_run(run_dir, table)
 
     loaded = read_each(run_dirs, read)
@@ -173,11 +172,7 @@ def read_description(file: Path) -> dict[str, Any]:
     for name in IDENTITY:
         if name != "configuration" and (not isinstance(content, dict) or name not in content):
             raise RunError(f"{file} is damaged: it has no {name!r}")
-    if "configuration" not in content:  # as in runs of earlier versions
-        first = (content.get("sessions") or [content])[0]
-        files = re.findall(r" --config[ =](\S+)", str(first.get("command")))
-        content["configuration"] = Path(files[-1]).stem if files else "default"
-    return content
+    return {"configuration": "default"} | content
 
 
 def read_json(file: Path) -> Any:

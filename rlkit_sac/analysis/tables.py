@@ -37,8 +37,20 @@ def write_table(table: pd.DataFrame, path: str | PathLike[str]) -> None:
         text = markdown_table(table)
     else:
         raise ConfigError(f"{path} ends in {path.suffix!r}; a table is written as .csv or .md")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, and the folders above it that are missing.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def markdown_table(table: pd.DataFrame) -> str:

@@ -17,56 +17,36 @@ from pathlib import Path
 from rlkit_sac.errors import ConfigError
 
 SUMMARY = "write one HTML page about runs: curves, tables, metrics, options"
+_RUNS = "run directories, folders above them, or logs of Stable-Baselines3, CleanRL and TorchRL"
+_BY = """what makes groups besides the task, separated by commas: recipe, configuration, seed,
+status, run, or options such as update.lr_actor (default: recipe,configuration)"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The runs, the page, and how runs become groups."""
-    parser.add_argument(
-        "runs",
-        metavar="RUNS",
-        nargs="+",
-        help="run directories, or directories above runs, "
-        "also with logs of Stable-Baselines3, CleanRL and TorchRL",
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="(default: report.html in RUNS, if that is one)"
-    )
-    parser.add_argument(
-        "--by",
-        metavar="NAMES",
-        help="what makes groups besides the task: recipe, configuration, seed, status, run, or "
-        "options such as update.lr_actor, separated by commas (default: recipe,configuration)",
-    )
-    parser.add_argument(
-        "--statistic",
-        choices=("mean", "iqm"),
-        default="mean",
-        help="mean or interquartile mean over the runs of a group (default: mean)",
-    )
-    parser.add_argument(
-        "--confidence",
-        type=float,
-        default=0.95,
-        metavar="LEVEL",
-        help="of the intervals (default: 0.95)",
-    )
-    parser.add_argument("--title", help="of the page (default: the tasks)")
-    parser.add_argument("--task", help="of logs that do not tell it")
+    """Add the runs, the page, and how runs become groups."""
+    add = parser.add_argument
+    add("runs", metavar="RUNS", nargs="+", help=_RUNS)
+    add("-o", "--output", metavar="FILE", help="(default: report.html in RUNS, if that is one)")
+    add("--by", metavar="NAMES", help=_BY)
+    add("--statistic", choices=("mean", "iqm"), default="mean", help="over the runs of a group")
+    add("--confidence", type=float, default=0.95, metavar="LEVEL", help="level of the intervals")
+    add("--title", help="title of the page (default: the tasks)")
+    add("--task", help="task of logs that do not name theirs")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page; print its path, and what is to be said of the runs."""
+    """Write the page; print its path, and the warnings about runs."""
     if arguments.output is None and len(arguments.runs) > 1:
         raise ConfigError("several RUNS have no common place for the page: name it, -o report.html")
     from rlkit_sac.analysis import write_report
 
     path = Path(arguments.output or Path(arguments.runs[0], "report.html"))
-    by = arguments.by and [name.strip() for name in arguments.by.split(",") if name.strip()]
     names = ("statistic", "confidence", "title", "task")
-    given = {name: getattr(arguments, name) for name in names}
+    options = {name: getattr(arguments, name) for name in names}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        write_report(arguments.runs, path, by=by, **given)
+        by = arguments.by and arguments.by.split(",")
+        write_report(arguments.runs, path, by=by, **options)
     for note in notes:
         print(f"warning: {note.message}", file=sys.stderr)
     print(path)

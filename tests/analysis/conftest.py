@@ -21,11 +21,13 @@ def make_run(tmp_path: Path) -> RunMaker:
         seed=0,
         status="finished",
         config="",
+        configuration="default",
         **tables,
     ):
         run_dir = tmp_path / "runs" / recipe / task / name
         run_dir.mkdir(parents=True)
-        description = {"recipe": recipe, "task": task, "seed": seed, "status": status, "frames": 10}
+        description = {"recipe": recipe, "task": task, "seed": seed, "status": status}
+        description["configuration"] = configuration
         (run_dir / "run.json").write_text(json.dumps(description))
         if config:
             (run_dir / "config.yaml").write_text(config)

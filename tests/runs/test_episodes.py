@@ -3,7 +3,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.analysis.report.sections import episode_statistics
+from rlkit_sac.analysis.report import episode_statistics
 from rlkit_sac.runs.log import finished_episodes
 
 

@@ -1,0 +1,321 @@
+"""One HTML page about runs: tables by pandas and charts by plotly, in ``report.html``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from html import escape
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from rlkit_sac._version import __version__
+from rlkit_sac.analysis.config_columns import config_cells, read_config
+from rlkit_sac.analysis.curves import aggregate_curves
+from rlkit_sac.analysis.estimates import Estimator, Statistic
+from rlkit_sac.analysis.external import COLUMNS, find_external_runs, load_external_runs
+from rlkit_sac.analysis.figures import COLORS
+from rlkit_sac.analysis.files import Paths, as_paths, read_each
+from rlkit_sac.analysis.groups import comparable_lines, describe, grouping_columns, split, warn
+from rlkit_sac.analysis.performance import final_performance, probability_of_improvement
+from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs, read_description
+from rlkit_sac.analysis.tables import cell_text, write_text
+from rlkit_sac.errors import ConfigError, RunError, check_installed
+
+BINS = 100  # of episodes, over the longest run of a task
+LAST = 100  # episodes at the end of a run
+# Entries of run.json that tell how numbers and speed came about.
+_SYSTEM = "^(host|platform|python|git_revision|device|num_threads|parameters|versions.*)$"
+_RUNS = "name group task seed status error frames total_frames seconds started resumed command"
+_AXES = {"x": "frames", "y": "value", "color": "group", "line_group": "line", "facet_col": "panel"}
+_LOOKS = {
+    "color_discrete_sequence": COLORS,
+    "hover_data": ["low", "high"],
+    "template": "plotly_white",
+}
+Panels = Iterable[tuple[str, pd.DataFrame, str]]  # title, rows and column of each
+_BAND = {"fill": "toself", "mode": "none", "hoverinfo": "skip", "showlegend": False}
+
+
+def write_report(
+    paths: Paths | pd.DataFrame,
+    path: str | PathLike[str],
+    *,
+    by: str | Sequence[str] | None = None,
+    statistic: Statistic = "mean",
+    confidence: float = 0.95,
+    title: str | None = None,
+    task: str | None = None,
+) -> None:
+    r"""Write one HTML page about runs, which needs no other file and no network.
+
+    It shows the final performance, learning curves, metrics, training episodes, differences between
+    configurations, and versions and hardware. Numbers are those of :func:`final_performance` and
+    :func:`learning_curves`; each task and group is a curve, and runs of a group that differ in
+    length or interval are curves of their own, as of :func:`plot_learning_curves`.
+
+    Runs that are still being written, or failed, are shown as far as they are; damaged ones are
+    left out. Warnings stand on the page.
+
+    Args:
+        paths: a run directory, a directory above runs, or several of either, also with logs that
+            :func:`load_external_runs` reads; or a table of it or of :func:`load_runs`.
+        path: the page, `.html`; an existing one is replaced. Missing directories are created.
+        by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default:
+            `recipe` and `configuration`.
+        statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
+        confidence: level of the intervals. Default 0.95.
+        title: of the page. Default: the tasks.
+        task: of the logs of other systems. Default: what their files tell.
+
+    Raises:
+        ConfigError: plotly is not installed, a path does not exist, no run is found, `by` names
+            what no configuration or column has, or the page has another suffix or cannot be
+            written.
+        RunError: no run can be read.
+
+    Example:
+        >>> import tempfile
+        >>> run = Path(tempfile.mkdtemp())
+        >>> text = '{"recipe": "sac", "task": "Ant-v5", "seed": 0, "status": "finished"}'
+        >>> _ = (run / "run.json").write_text(text)
+        >>> _ = (run / "config.yaml").write_text("update: {lr_actor: 0.001}")
+        >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n1000,-150.0\n")
+        >>> write_report(run, run / "report.html")
+        >>> "<title>Runs on Ant-v5</title>" in (run / "report.html").read_text()
+        True
+    """
+    path = Path(path)
+    if path.suffix not in (".html", ".htm"):
+        raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
+    check_installed("plotly", extra="plots")
+    from plotly.offline import get_plotlyjs
+
+    estimator = Estimator(statistic, confidence)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        runs, configs, tables = read_results(paths, by, task)
+        sections = {
+            "results": _results(tables["evaluations"], estimator),
+            "curves": _chart(_return_panels(tables), estimator, 2),
+            "metrics": _chart(_metric_panels(tables["metrics"]), Estimator(resamples=0), 3),
+            "episodes": _html(episode_statistics(tables["episodes"], ["group"])),
+            "configuration": _differences(configs, runs["group"] + " on " + runs["task"]),
+            "runs": _html(runs.reindex(columns=_RUNS.split()).dropna(axis="columns", how="all")),
+            "videos": _video_links(runs["run"], path.resolve().parent),
+            "system": _differences(runs.filter(regex=_SYSTEM), runs["name"]),
+        }
+    notes = dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    template = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+    sections["title"] = escape(title or f"Runs on {', '.join(sorted(set(runs['task'])))}")
+    sections["made"] = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC with {__version__}"
+    sections["notes"] = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    sections["band"] = f"{statistic} over runs, {100 * confidence:g}% bootstrap interval"
+    write_text(path, template.substitute(sections, plotly=get_plotlyjs()))
+
+
+def read_results(
+    source: Paths | pd.DataFrame, by: str | Sequence[str] | None, task: str | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Read all tables of all runs at or below some paths, of recipes and of other systems.
+
+    Damaged runs and tables are left out with warnings.
+
+    Args:
+        source: paths, or a table, of :func:`load_runs` and :func:`load_external_runs`.
+        by: as of :func:`write_report`.
+        task: the task of the logs of other systems.
+
+    Returns:
+        A row for each run with `group`, `name` and what its `run.json` holds; a row for each
+        configuration; and the rows of `evaluations`, `episodes` and `metrics`, with `group`. The
+        index of the first two is the run.
+
+    Raises:
+        ConfigError: a path does not exist, there is no run, no configuration has a value that
+            `by` names, or the table lacks a column.
+        RunError: no run can be read.
+    """
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    loaded: dict[Path, tuple[dict[str, Any], dict[str, Any]]] = {}
+    if isinstance(source, pd.DataFrame):
+        parts["evaluations" if "return_mean" in source else "episodes"].append(source)
+    else:
+        paths = as_paths(source)
+        logs = find_external_runs(paths)
+        run_dirs = find_runs([path for path in paths if not path.is_file()], required=not logs)
+        loaded = read_each(
+            run_dirs, lambda run: (read_description(run / "run.json"), read_config(run))
+        )
+        load = partial(load_runs, list(loaded)), partial(load_external_runs, paths, task=task)
+        jobs: list[tuple[str, Any]] = [(name, load[0]) for name in TABLES if loaded]
+        jobs += [(name, load[1]) for name in COLUMNS if logs]
+        for name, load_table in jobs:
+            try:
+                parts[name].append(load_table(table=name))
+            except (ConfigError, RunError) as error:  # noqa: PERF203
+                warn(f"no {name} were read: {error}")
+    empty = pd.DataFrame(columns=["run", "task", "frames", "return_mean", "return"])
+    tables = {name: pd.concat([empty, *found], ignore_index=True) for name, found in parts.items()}
+    tables = {name: table.infer_objects() for name, table in tables.items()}
+    run_names, options = [*map(str, loaded)], [config for _, config in loaded.values()]
+    configs = pd.DataFrame(config_cells(options), index=run_names, dtype=object)
+    runs = pd.json_normalize([info for info, _ in loaded.values()]).set_axis(run_names)
+    runs["resumed"] = [len(info.get("sessions", ())) for info, _ in loaded.values()]
+    runs["total_frames"] = configs.get("collector.total_frames")
+    rows = pd.concat(tables.values())
+    runs = pd.concat([runs.assign(run=run_names), rows]).drop_duplicates("run")
+    runs = runs.set_index("run", drop=False)
+    runs["name"] = runs["run"].map(os.path.relpath)
+    runs[["frames", "seconds"]] = rows.groupby("run").max().reindex(columns=["frames", "seconds"])
+    by = grouping_columns(by, runs)
+    settings = config_cells(options, [name for name in by if name not in runs])
+    runs = runs.join(pd.DataFrame(settings, index=run_names))
+    groups = {run: describe(key) for key, rows in split(runs, by) for run in rows["run"]}
+    for table in (runs, *tables.values()):
+        table["group"] = table["run"].map(groups)
+    return runs, configs.drop(columns="seed", errors="ignore"), tables
+
+
+def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
+    """The title, the rows and the column of each panel."""
+    for task, rows in tables["evaluations"].dropna(subset="return_mean").groupby("task"):
+        yield f"{task}: return of evaluations", rows, "return_mean"
+    for task, rows in tables["episodes"].dropna(subset="return").groupby("task"):
+        width = bin_width(rows["frames"].max(), BINS)
+        ends = np.ceil(rows["frames"] / width).astype("int64") * width
+        means = rows.groupby(["task", "group", "run", ends], as_index=False)["return"].mean()
+        yield f"{task}: return of training episodes, means over {width:,} frames", means, "return"
+
+
+def _metric_panels(metrics: pd.DataFrame) -> Panels:
+    for task, rows in metrics.groupby("task"):
+        numbers = rows.dropna(axis="columns", how="all").select_dtypes("number")
+        for name in numbers.drop(columns=["seed", "frames", "updates", "seconds"], errors="ignore"):
+            yield f"{task}: {name}", rows.dropna(subset=name), name
+
+
+def bin_width(frames: float, bins: int) -> int:
+    """Return the least of 1, 2, 5, 10, 20, ... with which that many bins reach over all frames.
+
+    >>> bin_width(100_000, 100), bin_width(130_000, 100), bin_width(30, 100)
+    (1000, 2000, 1)
+    """
+    widths = (step * 10**power for power in itertools.count() for step in (1, 2, 5))
+    return next(width for width in widths if width * bins >= frames)
+
+
+def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
+    curves = []
+    for title, rows, column in panels:
+        lines = comparable_lines(rows, ["group"], same_interval=column != "return")
+        curves.append(aggregate_curves(lines, column, None, estimator).assign(panel=title))
+    if not curves:
+        return "<p>No run has such rows yet.</p>"
+    from plotly.express import line
+
+    table = pd.concat(curves).replace("<", "&lt;", regex=True)  # names are text, not markup
+    count = math.ceil(len(curves) / panels_per_row)
+    facets = {"facet_col_wrap": panels_per_row, "facet_row_spacing": 0.3 / count}
+    figure = line(table, height=330 * count, **_AXES, **_LOOKS, **facets)
+    figure.update_xaxes(matches=None, showticklabels=True)
+    figure.update_yaxes(matches=None, showticklabels=True, title="")
+    figure.for_each_annotation(lambda text: text.update(text=text.text.removeprefix("panel=")))
+    for curve in figure.data:
+        low, high = np.transpose(curve.customdata)
+        place = {name: curve[name] for name in ("xaxis", "yaxis", "legendgroup")}
+        x, y = np.concatenate([curve.x, curve.x[::-1]]), np.concatenate([low, high[::-1]])
+        figure.add_scatter(x=x, y=y, fillcolor=curve.line.color, opacity=0.2, **_BAND, **place)
+    return str(figure.to_html(full_html=False, include_plotlyjs=False))
+
+
+def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Tabulate the training episodes of each task and group.
+
+    Args:
+        episodes: a table of `load_runs(..., table="episodes")`.
+        by: the grouping columns besides the task.
+
+    Returns:
+        Means over runs of the means within each run.
+
+    Example:
+        >>> episodes = pd.DataFrame({
+        ...     "run": ["a", "a", "b"], "task": "X", "frames": [5, 9, 7], "return": [1.0, 3.0, 9.0],
+        ... })
+        >>> episode_statistics(episodes, [])[["task", "runs", "episodes", "return"]]
+          task  runs  episodes  return
+        0    X     2         3     5.5
+    """
+    rows = []
+    for key, group in split(episodes, ["task", *by]):
+        # A row is one episode, or the means of so many.
+        counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
+        cells = group.reindex(columns=["length", "return", "terminated"])
+        numbers = cells.replace({"true": 1, "false": 0}).apply(pd.to_numeric)
+        sums = numbers.mul(counts, axis=0).groupby(group["run"]).sum()
+        means = sums / numbers.notna().mul(counts, axis=0).groupby(group["run"]).sum()
+        last = group.groupby("run").tail(LAST).groupby("run")["return"].mean().mean()
+        row = {**key, "runs": len(means), "episodes": int(counts.sum()), **means.mean()}
+        rows.append({**row, f"return of last {LAST}": last})
+    return pd.DataFrame(rows)
+
+
+def _results(evaluations: pd.DataFrame, estimator: Estimator) -> str:
+    """The table of :func:`final_performance`, and that of :func:`probability_of_improvement`.
+
+    The latter has each pair of groups of several runs, of each task.
+    """
+    rows = evaluations.dropna(subset=["return_mean"])
+    if rows.empty:
+        return _html(rows)
+    confidence, statistic = estimator.confidence, estimator.statistic
+    table = final_performance(rows, by="group", statistic=statistic, confidence=confidence)
+    table["longest"] = rows.groupby(["task", "group"])["frames"].max().to_numpy()
+    tables = [table]
+    for task, of_task in rows.groupby("task"):
+        if of_task["group"].nunique() > 1:
+            pairs = probability_of_improvement(of_task, by="group", confidence=confidence)
+            tables.append(pairs.query("x < y and runs_x > 1 and runs_y > 1").assign(tasks=task))
+    low = f"{100 * confidence:g}% from"
+    names = {"tasks": "task", "value": "P(x > y)", "low": low, "high": "to", "p_value": "p"}
+    return "".join(_html(table.rename(columns=names)) for table in tables if len(table))
+
+
+def _differences(cells: pd.DataFrame, labels: pd.Series) -> str:
+    """Two tables: what differs between runs, with a column for each label, and what does not."""
+    if cells.empty:
+        return _html(cells)
+    texts = cells.where(cells.notna(), "null").astype(str)
+    differing = texts.loc[:, texts.nunique() > 1]
+    table = differing.groupby(labels).agg(lambda values: " | ".join(values.unique())).T
+    common = texts.drop(columns=differing.columns).iloc[0].rename("in all runs")
+    return "".join(_html(x.rename_axis("").reset_index()) for x in (table, common))
+
+
+def _video_links(runs: Iterable[str], folder: Path) -> str:
+    """Links to the videos of the runs, relative to the folder of the page."""
+    files = [file for run in runs for file in sorted(Path(run).glob("videos/*.mp4"))]
+    paths = [Path(os.path.relpath(file, folder)).as_posix() for file in files]
+    return "".join(f'<li><a href="./{quote(path)}">{escape(path)}</a></li>' for path in paths)
+
+
+def _html(table: pd.DataFrame) -> str:
+    """A table that scrolls within its own box, and in which markup is text."""
+    if table.empty:
+        return "<p>No run has such rows yet.</p>"
+    with pd.option_context("display.max_colwidth", None):
+        text = table.to_html(index=False, border=0, na_rep="", float_format=cell_text)
+    return f'<div class="scroll">{text}</div>'
