@@ -13,8 +13,6 @@ from rlkit_sac.errors import ConfigError, check_integer, check_number
 Statistic = Literal["mean", "iqm"]
 Floats = NDArray[np.float64]
 
-CHUNK = 2**22  # numbers held at once while resampling: 32 MiB
-
 
 @dataclass(frozen=True)
 class Estimator:
@@ -91,21 +89,17 @@ class Estimator:
             stratum has a single run.
         """
         shape = strata[0].shape[:-1]
-        if not self.resamples or any(stratum.shape[-1] < 2 for stratum in strata):
+        sizes = [stratum.shape[-1] for stratum in strata]
+        if not self.resamples or min(sizes) < 2:
             return np.full(shape, np.nan), np.full(shape, np.nan)
         random = np.random.default_rng(self.seed)
-        sizes = [stratum.shape[-1] for stratum in strata]
         drawn = [random.integers(0, n, (self.resamples, n)) for n in sizes]
-        flat = [stratum.reshape(-1, n) for stratum, n in zip(strata, sizes, strict=True)]
-        step = max(1, CHUNK // (self.resamples * sum(sizes)))
-        tail = (1 - self.confidence) / 2
-        ends = []
-        for start in range(0, len(flat[0]), step):
-            chunk = (x[start : start + step, i] for x, i in zip(flat, drawn, strict=True))
-            values = self.value(*chunk)
-            ends.append(np.quantile(values, [tail, 1 - tail], axis=-1, method=self._quantile))
-        low, high = np.concatenate(ends, axis=-1)
-        return low.reshape(shape), high.reshape(shape)
+        levels = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
+        ends = np.empty((*shape, 2))
+        for point in np.ndindex(shape):
+            values = self.value(*(x[point][i] for x, i in zip(strata, drawn, strict=True)))
+            ends[point] = np.quantile(values, levels, method=self._quantile)
+        return ends[..., 0], ends[..., 1]
 
     def columns(self, *strata: Floats) -> dict[str, Any]:
         """The statistic and its interval as columns of a table.

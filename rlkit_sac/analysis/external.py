@@ -69,8 +69,8 @@ def load_external_runs(
 
     Returns:
         The columns `run`, `recipe`, `task`, `seed`, `system`, `frames` and `return_mean`, or for
-        episodes `return`; monitors add `length`. Rows without a return are left out,
-        those of nan kept. Runs that cannot be read are left out with a warning.
+        episodes `return`; monitors add `length`. Rows without a return, or with nan, are left out.
+        Runs that cannot be read are left out with a warning.
 
     Raises:
         ConfigError: nothing is found, `table` is unknown, or tensorboard is needed and not
@@ -179,10 +179,7 @@ def _read_run(
         found = next((name for name in tags if name in entries), None)
         if found is not None:
             check_numbers(file, entries[found], list(entries[found].columns))
-            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1)
-            rows = rows.dropna(subset=["frames"])
-            if rows[COLUMNS[table]].isna().any():
-                warn(f"{file} has returns that are nan, which averages leave out")
+            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
             check_frames(file, rows["frames"], strictly=table == "evaluations")
             return tags[found], told | hyperparameters, rows.astype({"frames": "int64"})
         seen += entries
@@ -199,12 +196,7 @@ def _logs(
     for file in files:
         if file.name == "progress.csv":
             progress = read_rows(file, [STEPS])
-            # A cell is empty between two evaluations, and nan of a run that diverged.
-            given = progress.notna()
-            if len(progress):
-                text = pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False)
-                given = (text[: len(progress)] != "").set_axis(progress.index)
-            entries = {name: progress.loc[given[name], [STEPS, name]] for name in progress.columns}
+            entries = {name: progress[[STEPS, name]].dropna() for name in progress.columns}
             yield "Stable-Baselines3", file, entries, {}
     header, entries = ["frames", "value"], {}
     for file in files:
@@ -249,11 +241,8 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
         tasks.add(task)
     rows = pd.concat(parts, ignore_index=True).sort_values(["session", "t"], kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}
-    # The id of an environment without a registration is "None".
-    if len(tasks) > 1:
-        warn(f"{files[0].parent}: monitors of several tasks are read as one run, {sorted(tasks)}")
-    known = len(tasks) == 1 and task not in (None, "None")
-    return {"task": task} if known else {}, pd.DataFrame(table)
+    tasks -= {None, "None"}  # of an environment without a registration
+    return {"task": task} if tasks == {task} else {}, pd.DataFrame(table)
 
 
 def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:

@@ -123,7 +123,7 @@ def plot_learning_curves(
                 )
                 for line_key, curve in split(of_task, ["line"])
             ]
-        drawn[0].set_label(f"{describe(key)} ({_count_runs(group)})")
+        drawn[0].set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(drawn[0])
     if episodes is not None:
         gray = COLORS[0] if len(groups) == 1 else "0.5"
@@ -223,8 +223,7 @@ def _scale_frames(axes: Axes) -> None:
 
 
 def _prepare(axes: Axes, x_label: str, y_label: str) -> None:
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
+    axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -257,13 +256,6 @@ def _draw_curve(
             curve[x], curve["low"], curve["high"], step=step, color=color, alpha=0.2, linewidth=0
         )
     return line
-
-
-def _count_runs(group: pd.DataFrame) -> str:
-    """How many runs and lines a group has on each task."""
-    lines = group.drop_duplicates(["task", "line"]).groupby("task")["runs"]
-    runs = count_text(lines.sum(), "run")
-    return f"{runs}, {count_text(lines.size(), 'line')}" if lines.size().max() > 1 else runs
 
 
 def count_text(counts: pd.Series[int] | list[int], unit: str) -> str:

@@ -62,11 +62,9 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
         raise ConfigError("the table has no rows: no run has any yet, or a selection left none")
     missing = [name for name in [*columns, *by] if name not in data.columns]
     if missing:
-        settings = [name for name in missing if name in by]
-        hint = f"; load_runs(..., config={settings}) adds values of config.yaml" if settings else ""
-        names = ", ".join(map(str, data.columns))
         raise ConfigError(
-            f"the table has no column {', '.join(missing)}; its columns: {names}{hint}"
+            f"the table has no column {', '.join(missing)}; its columns: "
+            f"{', '.join(map(str, data.columns))}; load_runs(..., config=[...]) adds options"
         )
     rows = data.dropna(subset=list(columns))
     if rows.empty:
@@ -130,10 +128,10 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     """
     if not columns:
         return [({}, data)]
-    groups = []
-    for values, group in data.groupby(list(columns), sort=False, dropna=False):
-        groups.append((dict(zip(columns, map(_plain, values), strict=True)), group))
-    return sorted(groups, key=lambda group: [_order(value) for value in group[0].values()])
+    return [
+        (dict(zip(columns, map(_plain, values), strict=True)), group)
+        for values, group in data.groupby(list(columns), dropna=False)
+    ]
 
 
 def comparable_lines(
@@ -248,22 +246,14 @@ def warn_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
         name: the group in words.
         consequence: what that does to the result.
     """
-    runs = group.groupby("run")
-    ends = runs["frames"].max()
+    ends = group.groupby("run")["frames"].max()
     early = ends[ends < ENDS_EARLY * ends.max()]
     if early.empty:
         return
-    # Runs of other systems have no status.
-    status = dict(runs["status"].first().dropna()) if "status" in group.columns else {}
-    listing = "; ".join(
-        f"{run} at frame {frame}" + (f" (status {status[run]})" if run in status else "")
-        for run, frame in early.items()
-    )
-    unfinished = all(status.get(run, "finished") != "finished" for run in early.index)
-    advice = "select the finished ones" if unfinished else "select runs"
+    listing = ", ".join(f"{run} at frame {frame}" for run, frame in early.items())
     warn(
         f"{len(early)} of {len(ends)} runs of {name} end early, the longest at frame {ends.max()}: "
-        f"{listing}; {consequence}; {advice} if they should not count"
+        f"{listing}; {consequence}; select runs, such as finished ones, if they should not count"
     )
 
 
@@ -316,12 +306,6 @@ def _plain(value: Any) -> Any:
     if pd.isna(value):
         return None
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _order(value: Any) -> tuple[int, float, str]:
-    if value is None:
-        return 2, 0.0, ""
-    return (0, float(value), "") if isinstance(value, (int, float)) else (1, 0.0, str(value))
 
 
 def _text(value: Any) -> str:

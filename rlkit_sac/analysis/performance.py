@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Statistic
-from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn, warn_early_ends
+from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn_early_ends
 from rlkit_sac.errors import ConfigError, check_integer, check_number
 
 References = Mapping[str, tuple[float, float]]
@@ -201,8 +201,8 @@ def aggregate_scores(
     Returns of different tasks have different scales. The final value :math:`x` of a run becomes
     the score :math:`(x - l) / (h - l)` with the references :math:`l` and :math:`h` of its task,
     such as the returns of a random and of an expert policy. The statistic is taken over the scores
-    of all runs of all tasks. The bootstrap is stratified by task: each resample draws from the
-    runs of each task as many as it has.
+    of all runs of all tasks, so a task with more runs counts more. The bootstrap is stratified by
+    task: each resample draws from the runs of each task as many as it has.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
@@ -238,11 +238,6 @@ def aggregate_scores(
     for key, values in final_values_by_task(data, column, by, last):
         scores = normalize(values, references)
         runs = [len(of_task) for of_task in scores]
-        if len(set(runs)) > 1:
-            warn(
-                f"{describe(key)} has different numbers of runs on the tasks: each run counts the "
-                "same, so a task with more runs counts more"
-            )
         counts = {"tasks": len(runs), "runs": sum(runs)}
         table.append({**key, **counts, **estimator.columns(*scores)})
     return pd.DataFrame(table)

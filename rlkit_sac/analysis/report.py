@@ -148,8 +148,8 @@ def read_results(
             `by` names, or the table lacks a column.
         RunError: no run can be read.
     """
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
-    loaded: dict[Path, tuple[dict[str, Any], dict[str, Any]]] = {}
+    empty = pd.DataFrame(columns=["run", "task", "frames", "return_mean", "return"])
+    parts, loaded = {name: [empty] for name in TABLES}, {}
     if isinstance(source, pd.DataFrame):
         parts["evaluations" if "return_mean" in source else "episodes"].append(source)
     else:
@@ -167,9 +167,8 @@ def read_results(
                 parts[name].append(load_table(table=name))
             except (ConfigError, RunError) as error:  # noqa: PERF203
                 warn(f"no {name} were read: {error}")
-    empty = pd.DataFrame(columns=["run", "task", "frames", "return_mean", "return"])
-    tables = {name: pd.concat([empty, *found], ignore_index=True) for name, found in parts.items()}
-    tables = {name: table.infer_objects() for name, table in tables.items()}
+    joined = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
+    tables = {name: table.infer_objects() for name, table in joined.items()}
     run_names, options = [*map(str, loaded)], [config for _, config in loaded.values()]
     configs = pd.DataFrame(config_cells(options), index=run_names, dtype=object)
     runs = pd.json_normalize([info for info, _ in loaded.values()]).set_axis(run_names)
@@ -288,10 +287,9 @@ def _results(evaluations: pd.DataFrame, estimator: Estimator) -> str:
     for task, of_task in rows.groupby("task"):
         if of_task["group"].nunique() > 1:
             pairs = probability_of_improvement(of_task, by="group", confidence=confidence)
-            tables.append(pairs.query("x < y and runs_x > 1 and runs_y > 1").assign(tasks=task))
-    low = f"{100 * confidence:g}% from"
-    names = {"tasks": "task", "value": "P(x > y)", "low": low, "high": "to", "p_value": "p"}
-    return "".join(_html(table.rename(columns=names)) for table in tables if len(table))
+            pairs = pairs.query("x < y and runs_x > 1 and runs_y > 1")
+            tables.append(pairs.drop(columns="tasks").assign(task=task))
+    return "".join(_html(table) for table in tables if len(table))
 
 
 def _differences(cells: pd.DataFrame, labels: pd.Series) -> str:
@@ -308,8 +306,8 @@ def _differences(cells: pd.DataFrame, labels: pd.Series) -> str:
 def _video_links(runs: Iterable[str], folder: Path) -> str:
     """Links to the videos of the runs, relative to the folder of the page."""
     files = [file for run in runs for file in sorted(Path(run).glob("videos/*.mp4"))]
-    paths = [Path(os.path.relpath(file, folder)).as_posix() for file in files]
-    return "".join(f'<li><a href="./{quote(path)}">{escape(path)}</a></li>' for path in paths)
+    links = ((quote(Path(os.path.relpath(file, folder)).as_posix()), file) for file in files)
+    return "".join(f'<li><a href="./{link}">{escape(str(file))}</a></li>' for link, file in links)
 
 
 def _html(table: pd.DataFrame) -> str:

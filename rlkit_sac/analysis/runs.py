@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import Paths, all_files, as_paths, not_numbers, read_each, read_rows
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_each, read_rows
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
 
@@ -35,8 +35,8 @@ def load_runs(
 
     A run directory is any directory that holds a `run.json`; the search goes down from each path.
     A run that is still being written, or was killed, is read up to its last complete row. A
-    damaged run is left out with a warning that names the file. A warning also names a column that
-    holds text among numbers, and frames that do not increase.
+    damaged run is left out with a warning that names the file. A warning also names frames that do
+    not increase.
 
     Args:
         paths: a run directory, a directory above runs, or several of either.
@@ -135,13 +135,6 @@ def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
     file = run_dir / f"{table}.csv"
     rows = read_rows(file, TABLES[table])
     check_frames(file, rows["frames"], strictly=table != "episodes")
-    for name in rows.columns:
-        text = not_numbers(rows[name])
-        if 0 < len(text) < rows[name].count():
-            warn(
-                f"{file}, line {text.index[0]}: {name} is {text.iloc[0]!r} among numbers, so that "
-                "the column is text"
-            )
     identity = pd.DataFrame(
         {"run": str(run_dir), **{name: description[name] for name in IDENTITY}}, index=rows.index
     )

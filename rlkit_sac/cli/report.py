@@ -12,9 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from pathlib import Path
-
-from rlkit_sac.errors import ConfigError
 
 SUMMARY = "write one HTML page about runs: curves, tables, metrics, options"
 _RUNS = "run directories, folders above them, or logs of Stable-Baselines3, CleanRL and TorchRL"
@@ -26,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the runs, the page, and how runs become groups."""
     add = parser.add_argument
     add("runs", metavar="RUNS", nargs="+", help=_RUNS)
-    add("-o", "--output", metavar="FILE", help="(default: report.html in RUNS, if that is one)")
+    add("-o", "--output", metavar="FILE", default="report.html", help="(default: report.html)")
     add("--by", metavar="NAMES", help=_BY)
     add("--statistic", choices=("mean", "iqm"), default="mean", help="over the runs of a group")
     add("--confidence", type=float, default=0.95, metavar="LEVEL", help="level of the intervals")
@@ -36,18 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page; print its path, and the warnings about runs."""
-    if arguments.output is None and len(arguments.runs) > 1:
-        raise ConfigError("several RUNS have no common place for the page: name it, -o report.html")
     from rlkit_sac.analysis import write_report
 
-    path = Path(arguments.output or Path(arguments.runs[0], "report.html"))
     names = ("statistic", "confidence", "title", "task")
     options = {name: getattr(arguments, name) for name in names}
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         by = arguments.by and arguments.by.split(",")
-        write_report(arguments.runs, path, by=by, **options)
+        write_report(arguments.runs, arguments.output, by=by, **options)
     for note in notes:
         print(f"warning: {note.message}", file=sys.stderr)
-    print(path)
+    print(arguments.output)
     return 0

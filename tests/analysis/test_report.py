@@ -135,9 +135,9 @@ def test_tables_are_those_of_pandas_and_scipy(runs, page):
         assert f"{np.min(values):.4g}" in row
     for task in TASKS:
         test = scipy.stats.mannwhitneyu(last[task, "acer"], last[task, "sac"])
-        (row,) = (cells for cells in results if cells[:3] == ["acer", "sac", task])
-        assert row[5] == f"{test.statistic / 9:.4g}"
-        assert row[-1] == f"{test.pvalue:.4g}"
+        (row,) = (cells for cells in results if cells[:2] == ["acer", "sac"] and task in cells)
+        assert row[4] == f"{test.statistic / 9:.4g}"
+        assert row[-2:] == [f"{test.pvalue:.4g}", task]
     episodes = read(runs, "sac", "Ant-v5", "episodes")
     of_runs = [table[["length", "return", "terminated"]].mean() for table in episodes]
     (row,) = (cells for cells in rows_of(page, "episodes") if cells[:2] == ["Ant-v5", "sac"])

@@ -93,7 +93,6 @@ def test_a_damaged_file_is_named_and_a_table_with_its_line(make_run, message, co
 @pytest.mark.parametrize(
     ("table", "rows", "message"),
     [
-        ("metrics", "frames,alpha\n1,0.5\n2,half\n", "line 3: alpha is 'half' among numbers"),
         ("metrics", "frames,alpha\n1,0.5\n1,0.4\n", "line 3: frames 1 come after 1"),
         ("evaluations", "frames,return_mean\n2,0\n1,0\n", "line 3: frames 1 come after 2"),
         ("episodes", "frames,return\n2,0\n1,0\n", "line 3: frames 1 come after 2"),

@@ -32,10 +32,12 @@ def runs(folder: Path) -> Path:
     return folder / "runs"
 
 
-def test_the_page_of_one_folder_lies_in_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "runs"]) == 0
-    assert capsys.readouterr() == ("runs/report.html\n", "")
-    assert "<title>Runs on Ant-v5</title>" in (runs / "report.html").read_text()
+def test_the_page_is_written_and_its_path_printed(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "runs", "--by", "update.lr_actor,seed"]) == 0
+    assert capsys.readouterr() == ("report.html\n", "")
+    assert "lr_actor = 0.1, seed = 1" in (runs.parent / "report.html").read_text()
 
 
 def test_pytorch_is_not_imported_not_even_for_an_error(runs: Path) -> None:
