@@ -233,8 +233,7 @@ def _on_common_frames(
     first = max(run.index[0] for run in runs.values())
     last = min(run.index[-1] for run in runs.values())
     if first > last:
-        ranges = "; ".join(f"{run}: {x.index[0]} to {x.index[-1]}" for run, x in runs.items())
-        raise ConfigError(f"the runs of {name} share no frames ({ranges}); leave some out")
+        raise ConfigError(f"the runs of {name} share no frames; leave some out")
     points = _points(frames, np.unique(group["frames"].to_numpy()), first, last)
     if not len(points):
         raise ConfigError(f"none of frames lies in the range of {name}, {first} to {last}")

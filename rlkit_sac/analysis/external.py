@@ -92,17 +92,16 @@ def load_external_runs(
         raise ConfigError(f"table is {table!r}; choose 'evaluations' or 'episodes'")
     runs = find_external_runs(paths)
     if not runs:
-        where = ", ".join(map(str, as_paths(paths))) or "an empty list of paths"
         raise ConfigError(
-            f"no logs found under {where}: progress.csv, *monitor.csv, *.tfevents.*, "
+            f"no logs found under {paths}: progress.csv, *monitor.csv, *.tfevents.*, "
             "scalars/*.csv, and CSV files that begin with Wall time,Step,Value are read"
         )
     given = {"recipe": recipe, "task": task, "seed": seed}
-    given = {name: value for name, value in given.items() if value is not None}
 
     def read(run: Path) -> pd.DataFrame:
         system, told, rows = _read_run(run, runs[run], table, tag)
-        told = {"recipe": system, "task": None, "seed": None} | told | given
+        told = {"recipe": system, "task": None, "seed": None} | told
+        told |= {name: value for name, value in given.items() if value is not None}
         if told["task"] is None:
             raise RunError(f"the files of {run} do not tell its task: give it with task='...'")
         head = pd.DataFrame({"run": str(run), **told, "system": system}, index=rows.index)
@@ -257,8 +256,6 @@ def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
         text = events.Tensors(HYPERPARAMETERS)[0].tensor_proto.string_val[0].decode()
         values = dict(re.findall(r"^\|(\w+)\|(.*)\|$", text, re.MULTILINE))
         names = {"recipe": "exp_name", "task": "env_id", "seed": "seed"}
-        told = {name: values[key] for name, key in names.items() if key in values}
-        if not told.get("seed", "0").isdigit():  # as None
-            del told["seed"]
+        told = {name: values[k] for name, k in names.items() if values.get(k, "None") != "None"}
     scalars = {tag: [(x.step, x.value) for x in events.Scalars(tag)] for tag in tags["scalars"]}
     return {tag: pd.DataFrame(rows) for tag, rows in scalars.items()}, told

@@ -117,23 +117,17 @@ def plot_learning_curves(
                 axes.scatter(
                     ends["frames"], ends["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
-            drawn = [
-                _draw_curve(
-                    axes, curve, "frames", color, style, alpha=0.6 if line_key["line"] else 1.0
-                )
-                for line_key, curve in split(of_task, ["line"])
-            ]
-        drawn[0].set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
-        handles.append(drawn[0])
+            for number, (_, curve) in enumerate(split(of_task, ["line"])):
+                alpha = 0.6 if number else 1.0
+                line = _draw_curve(axes, curve, "frames", color, style, alpha=alpha)
+        line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
+        handles.append(line)
     if episodes is not None:
         gray = COLORS[0] if len(groups) == 1 else "0.5"
         handles.append(axes.scatter([], [], s=9, color=gray, label="training episodes"))
     for axes in panels.values():
         axes.set_xlim(left=0)
-    name = "mean" if statistic == "mean" else "interquartile mean"
-    interval = f"{100 * confidence:g}% bootstrap interval"
-    several = (curves["runs"] > 1).any()
-    heading = f"{name} over runs, band: {interval}" if several else None
+    heading = f"{statistic} over runs, band: {100 * confidence:g}% bootstrap interval"
     _finish(figure, handles, heading, title, path)
     return figure
 

@@ -154,8 +154,7 @@ def comparable_lines(
         sets = comparable_runs(group, same_interval=same_interval)
         lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
         if len(sets) > 1:
-            ends = [(x["run"].nunique(), x["frames"].max(), x["run"].iloc[0]) for x in sets]
-            text = ", ".join(f"{runs} to frame {end} ({first})" for runs, end, first in ends)
+            text = ", ".join(f"{x['run'].nunique()} to frame {x['frames'].max()}" for x in sets)
             differing.append(f"{describe(key)}: {text}")
     if differing:
         warn(
@@ -272,13 +271,11 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
         data: a table of :func:`load_runs`; without a column `seed` nothing is checked.
         by: the grouping columns besides the task.
     """
-    if "seed" not in data.columns:
+    if "seed" not in data.columns or "seed" in by:
         return
     columns = ["task", *by, "seed"]
     seeds = data[[*columns, "run"]].dropna(subset="seed").drop_duplicates()
-    repeats = seeds[seeds.duplicated(columns)] if "seed" not in by else seeds[:0]
-    if len(repeats):
-        first = repeats.iloc[0]
+    for _, first in seeds[seeds.duplicated(columns)].head(1).iterrows():
         group = describe({name: _plain(first[name]) for name in [*by, "task"]})
         warn(
             f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "

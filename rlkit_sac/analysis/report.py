@@ -32,8 +32,6 @@ from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs, read_descripti
 from rlkit_sac.analysis.tables import cell_text, write_text
 from rlkit_sac.errors import ConfigError, RunError, check_installed
 
-BINS = 100  # of episodes, over the longest run of a task
-LAST = 100  # episodes at the end of a run
 # Entries of run.json that tell how numbers and speed came about.
 _SYSTEM = "^(host|platform|python|git_revision|device|num_threads|parameters|versions.*)$"
 _RUNS = "name group task seed status error frames total_frames seconds started resumed command"
@@ -44,11 +42,13 @@ _LOOKS = {
     "template": "plotly_white",
 }
 Panels = Iterable[tuple[str, pd.DataFrame, str]]  # title, rows and column of each
+Results = tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]
+_DASHES = [dash for dash in ("solid", "dash", "dot", "dashdot") for _ in COLORS]
 _BAND = {"fill": "toself", "mode": "none", "hoverinfo": "skip", "showlegend": False}
 
 
 def write_report(
-    paths: Paths | pd.DataFrame,
+    paths: Paths,
     path: str | PathLike[str],
     *,
     by: str | Sequence[str] | None = None,
@@ -69,7 +69,7 @@ def write_report(
 
     Args:
         paths: a run directory, a directory above runs, or several of either, also with logs that
-            :func:`load_external_runs` reads; or a table of it or of :func:`load_runs`.
+            :func:`load_external_runs` reads.
         path: the page, `.html`; an existing one is replaced. Missing directories are created.
         by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default:
             `recipe` and `configuration`.
@@ -80,8 +80,7 @@ def write_report(
 
     Raises:
         ConfigError: plotly is not installed, a path does not exist, no run is found, `by` names
-            what no configuration or column has, or the page has another suffix or cannot be
-            written.
+            what no configuration has, or the page cannot be written.
         RunError: no run can be read.
 
     Example:
@@ -96,8 +95,6 @@ def write_report(
         True
     """
     path = Path(path)
-    if path.suffix not in (".html", ".htm"):
-        raise ConfigError(f"{path} ends in {path.suffix!r}; a report is written as .html")
     check_installed("plotly", extra="plots")
     from plotly.offline import get_plotlyjs
 
@@ -126,15 +123,13 @@ def write_report(
     write_text(path, template.substitute(sections, plotly=get_plotlyjs()))
 
 
-def read_results(
-    source: Paths | pd.DataFrame, by: str | Sequence[str] | None, task: str | None = None
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, pd.DataFrame]]:
+def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None) -> Results:
     """Read all tables of all runs at or below some paths, of recipes and of other systems.
 
     Damaged runs and tables are left out with warnings.
 
     Args:
-        source: paths, or a table, of :func:`load_runs` and :func:`load_external_runs`.
+        paths: as of :func:`load_runs` and :func:`load_external_runs`.
         by: as of :func:`write_report`.
         task: the task of the logs of other systems.
 
@@ -145,43 +140,39 @@ def read_results(
 
     Raises:
         ConfigError: a path does not exist, there is no run, no configuration has a value that
-            `by` names, or the table lacks a column.
+            `by` names.
         RunError: no run can be read.
     """
+    paths = as_paths(paths)
+    logs = find_external_runs(paths)
+    run_dirs = find_runs([path for path in paths if not path.is_file()], required=not logs)
+    loaded = read_each(run_dirs, lambda x: (read_description(x / "run.json"), read_config(x)))
+    load = partial(load_runs, list(loaded)), partial(load_external_runs, paths, task=task)
+    jobs: list[tuple[str, Any]] = [(name, load[0]) for name in TABLES if loaded]
+    jobs += [(name, load[1]) for name in COLUMNS if logs]
     empty = pd.DataFrame(columns=["run", "task", "frames", "return_mean", "return"])
-    parts, loaded = {name: [empty] for name in TABLES}, {}
-    if isinstance(source, pd.DataFrame):
-        parts["evaluations" if "return_mean" in source else "episodes"].append(source)
-    else:
-        paths = as_paths(source)
-        logs = find_external_runs(paths)
-        run_dirs = find_runs([path for path in paths if not path.is_file()], required=not logs)
-        loaded = read_each(
-            run_dirs, lambda run: (read_description(run / "run.json"), read_config(run))
-        )
-        load = partial(load_runs, list(loaded)), partial(load_external_runs, paths, task=task)
-        jobs: list[tuple[str, Any]] = [(name, load[0]) for name in TABLES if loaded]
-        jobs += [(name, load[1]) for name in COLUMNS if logs]
-        for name, load_table in jobs:
-            try:
-                parts[name].append(load_table(table=name))
-            except (ConfigError, RunError) as error:  # noqa: PERF203
-                warn(f"no {name} were read: {error}")
+    parts = {name: [empty] for name in TABLES}
+    for name, load_table in jobs:
+        try:
+            parts[name].append(load_table(table=name))
+        except (ConfigError, RunError) as error:  # noqa: PERF203
+            warn(f"no {name} were read: {error}")
     joined = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
     tables = {name: table.infer_objects() for name, table in joined.items()}
-    run_names, options = [*map(str, loaded)], [config for _, config in loaded.values()]
-    configs = pd.DataFrame(config_cells(options), index=run_names, dtype=object)
-    runs = pd.json_normalize([info for info, _ in loaded.values()]).set_axis(run_names)
+    index, options = [*map(str, loaded)], [config for _, config in loaded.values()]
+    configs = pd.DataFrame(config_cells(options), index=index, dtype=object)
+    runs = pd.json_normalize([info for info, _ in loaded.values()]).set_axis(index)
     runs["resumed"] = [len(info.get("sessions", ())) for info, _ in loaded.values()]
     runs["total_frames"] = configs.get("collector.total_frames")
     rows = pd.concat(tables.values())
-    runs = pd.concat([runs.assign(run=run_names), rows]).drop_duplicates("run")
+    runs = pd.concat([runs.assign(run=index), rows]).drop_duplicates("run")
     runs = runs.set_index("run", drop=False)
     runs["name"] = runs["run"].map(os.path.relpath)
-    runs[["frames", "seconds"]] = rows.groupby("run").max().reindex(columns=["frames", "seconds"])
+    ends = rows.reindex(columns=["run", "frames", "seconds"]).groupby("run").max()
+    runs[["frames", "seconds"]] = ends
     by = grouping_columns(by, runs)
     settings = config_cells(options, [name for name in by if name not in runs])
-    runs = runs.join(pd.DataFrame(settings, index=run_names))
+    runs = runs.join(pd.DataFrame(settings, index=index))
     groups = {run: describe(key) for key, rows in split(runs, by) for run in rows["run"]}
     for table in (runs, *tables.values()):
         table["group"] = table["run"].map(groups)
@@ -193,7 +184,7 @@ def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
     for task, rows in tables["evaluations"].dropna(subset="return_mean").groupby("task"):
         yield f"{task}: return of evaluations", rows, "return_mean"
     for task, rows in tables["episodes"].dropna(subset="return").groupby("task"):
-        width = bin_width(rows["frames"].max(), BINS)
+        width = bin_width(rows["frames"].max(), bins=100)
         ends = np.ceil(rows["frames"] / width).astype("int64") * width
         means = rows.groupby(["task", "group", "run", ends], as_index=False)["return"].mean()
         yield f"{task}: return of training episodes, means over {width:,} frames", means, "return"
@@ -228,6 +219,7 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
     table = pd.concat(curves).replace("<", "&lt;", regex=True)  # names are text, not markup
     count = math.ceil(len(curves) / panels_per_row)
     facets = {"facet_col_wrap": panels_per_row, "facet_row_spacing": 0.3 / count}
+    facets |= {"line_dash": "group", "line_dash_sequence": _DASHES}
     figure = line(table, height=330 * count, **_AXES, **_LOOKS, **facets)
     figure.update_xaxes(matches=None, showticklabels=True)
     figure.update_yaxes(matches=None, showticklabels=True, title="")
@@ -266,9 +258,9 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
         numbers = cells.replace({"true": 1, "false": 0}).apply(pd.to_numeric)
         sums = numbers.mul(counts, axis=0).groupby(group["run"]).sum()
         means = sums / numbers.notna().mul(counts, axis=0).groupby(group["run"]).sum()
-        last = group.groupby("run").tail(LAST).groupby("run")["return"].mean().mean()
+        last = group.groupby("run").tail(100).groupby("run")["return"].mean().mean()
         row = {**key, "runs": len(means), "episodes": int(counts.sum()), **means.mean()}
-        rows.append({**row, f"return of last {LAST}": last})
+        rows.append({**row, "return of last 100": last})
     return pd.DataFrame(rows)
 
 
@@ -282,13 +274,11 @@ def _results(evaluations: pd.DataFrame, estimator: Estimator) -> str:
         return _html(rows)
     confidence, statistic = estimator.confidence, estimator.statistic
     table = final_performance(rows, by="group", statistic=statistic, confidence=confidence)
-    table["longest"] = rows.groupby(["task", "group"])["frames"].max().to_numpy()
-    tables = [table]
+    tables = [table.assign(longest=rows.groupby(["task", "group"])["frames"].max().to_numpy())]
     for task, of_task in rows.groupby("task"):
         if of_task["group"].nunique() > 1:
             pairs = probability_of_improvement(of_task, by="group", confidence=confidence)
-            pairs = pairs.query("x < y and runs_x > 1 and runs_y > 1")
-            tables.append(pairs.drop(columns="tasks").assign(task=task))
+            tables.append(pairs.query("x < y and runs_x > 1 and runs_y > 1").assign(tasks=task))
     return "".join(_html(table) for table in tables if len(table))
 
 

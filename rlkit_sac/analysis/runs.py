@@ -122,9 +122,8 @@ def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
     files = (file for root in roots for file in all_files(root.resolve()))
     run_dirs = list(dict.fromkeys(file.parent for file in files if file.name == "run.json"))
     if required and not run_dirs:
-        where = ", ".join(map(str, roots)) or "an empty list of paths"
         raise ConfigError(
-            f"no run found under {where}: a run directory holds a run.json; give the directory a "
+            f"no run found under {paths}: a run directory holds a run.json; give the directory a "
             "recipe printed, or one above it"
         )
     return run_dirs
