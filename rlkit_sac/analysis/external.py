@@ -93,8 +93,8 @@ def load_external_runs(
     runs = find_external_runs(paths)
     if not runs:
         raise ConfigError(
-            f"no logs found under {paths}: progress.csv, *monitor.csv, *.tfevents.*, "
-            "scalars/*.csv, and CSV files that begin with Wall time,Step,Value are read"
+            f"no logs found under {', '.join(map(str, as_paths(paths)))}: give progress.csv, "
+            "*monitor.csv, *.tfevents.*, scalars/*.csv or CSV files of TensorBoard's page"
         )
     given = {"recipe": recipe, "task": task, "seed": seed}
 

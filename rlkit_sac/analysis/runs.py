@@ -123,8 +123,8 @@ def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
     run_dirs = list(dict.fromkeys(file.parent for file in files if file.name == "run.json"))
     if required and not run_dirs:
         raise ConfigError(
-            f"no run found under {paths}: a run directory holds a run.json; give the directory a "
-            "recipe printed, or one above it"
+            f"no run found under {', '.join(map(str, roots))}: a run directory holds a run.json; "
+            "give the directory a recipe printed, or one above it"
         )
     return run_dirs
 

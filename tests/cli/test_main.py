@@ -113,8 +113,6 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["evaluate", ".", "--seed", "-1"], "--seed: must be >= 0 and < 4294967296, got -1"),
         (["report", "nowhere"], "nowhere is not a directory; give a run directory or one above"),
         (["report", "."], "no run found under ."),
-        (["report", "a", "b"], "several RUNS have no common place for the page: name it, -o"),
-        (["report", ".", "-o", "page"], "page ends in ''; a report is written as .html"),
         (["resume", LONG], f"{LONG} does not exist"),
         (["evaluate", LONG], f"{LONG} is not a folder"),
         (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),
