@@ -117,8 +117,8 @@ def plot_learning_curves(
                 axes.scatter(
                     ends["frames"], ends["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
-            for number, (_, curve) in enumerate(split(of_task, ["line"])):
-                alpha = 0.6 if number else 1.0
+            for line_key, curve in reversed(split(of_task, ["line"])):  # the most runs on top
+                alpha = 0.6 if line_key["line"] else 1.0
                 line = _draw_curve(axes, curve, "frames", color, style, alpha=alpha)
         line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(line)
@@ -128,7 +128,8 @@ def plot_learning_curves(
     for axes in panels.values():
         axes.set_xlim(left=0)
     heading = f"{statistic} over runs, band: {100 * confidence:g}% bootstrap interval"
-    _finish(figure, handles, heading, title, path)
+    several = (curves["runs"] > 1).any()
+    _finish(figure, handles, heading if several else None, title, path)
     return figure
 
 

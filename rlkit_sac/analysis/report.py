@@ -117,7 +117,7 @@ def write_report(
         warnings.warn(note, stacklevel=2)
     template = Template(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
     sections["title"] = escape(title or f"Runs on {', '.join(sorted(set(runs['task'])))}")
-    sections["made"] = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC with {__version__}"
+    sections["made"] = f"{__version__}, {datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
     sections["notes"] = "".join(f"<li>{escape(note)}</li>" for note in notes)
     sections["band"] = f"{statistic} over runs, {100 * confidence:g}% bootstrap interval"
     write_text(path, template.substitute(sections, plotly=get_plotlyjs()))
@@ -218,7 +218,7 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
 
     table = pd.concat(curves).replace("<", "&lt;", regex=True)  # names are text, not markup
     count = math.ceil(len(curves) / panels_per_row)
-    facets = {"facet_col_wrap": panels_per_row, "facet_row_spacing": 0.3 / count}
+    facets: dict[str, Any] = {"facet_col_wrap": panels_per_row, "facet_row_spacing": 0.3 / count}
     facets |= {"line_dash": "group", "line_dash_sequence": _DASHES}
     figure = line(table, height=330 * count, **_AXES, **_LOOKS, **facets)
     figure.update_xaxes(matches=None, showticklabels=True)
