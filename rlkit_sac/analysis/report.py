@@ -219,7 +219,7 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
     table = pd.concat(curves).replace("<", "&lt;", regex=True)  # names are text, not markup
     count = math.ceil(len(curves) / panels_per_row)
     facets: dict[str, Any] = {"facet_col_wrap": panels_per_row, "facet_row_spacing": 0.3 / count}
-    facets |= {"line_dash": "group", "line_dash_sequence": _DASHES}
+    facets |= {"line_dash": "group", "line_dash_sequence": _DASHES, "facet_col_spacing": 0.06}
     figure = line(table, height=330 * count, **_AXES, **_LOOKS, **facets)
     figure.update_xaxes(matches=None, showticklabels=True)
     figure.update_yaxes(matches=None, showticklabels=True, title="")
