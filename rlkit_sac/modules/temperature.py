@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import temperature_loss
 
 AlphaParametrization = Literal["log", "exp", "direct"]
 
@@ -18,7 +17,7 @@ DIRECT_ALPHA_FLOOR = 1e-6
 
 @dataclass(frozen=True)
 class Temperature:
-    r"""Parametrization, bounds and loss of the temperature :math:`\alpha`.
+    r"""Parametrization and bounds of the temperature :math:`\alpha`.
 
     ============  =================  ==========================================================
     mode          parameter holds    loss of a sample
@@ -28,9 +27,10 @@ class Temperature:
     ``"direct"``  :math:`\alpha`     :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
     ============  =================  ==========================================================
 
-    The loss clamps the parameter to its bounds. Where the parameter is outside (a plain training
-    loop does not project), only gradients whose descent leads back inside pass, so that it neither
-    gets stuck nor drifts. The direct parametrization has a floor, :data:`DIRECT_ALPHA_FLOOR`.
+    :meth:`multiplier` clamps the parameter to its bounds. Where the parameter is outside (a plain
+    training loop does not project), only gradients whose descent leads back inside pass, so that it
+    neither gets stuck nor drifts. The direct parametrization has a floor,
+    :data:`DIRECT_ALPHA_FLOOR`.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
 
@@ -72,13 +72,10 @@ class Temperature:
         inside = parameter.detach().clamp(*self._parameter_bounds)
         return inside if self.mode == "direct" else inside.exp()
 
-    def loss(
-        self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float | Tensor
-    ) -> Tensor:
-        """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
+    def multiplier(self, parameter: Tensor) -> Tensor:
+        r"""What the loss multiplies, :math:`\log\alpha` or :math:`\alpha`, within its bounds."""
         inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds)
-        factor = inside.exp() if self.mode == "exp" else inside
-        return temperature_loss(factor, neg_log_prob, target_entropy)
+        return inside.exp() if self.mode == "exp" else inside
 
     def project_(self, parameter: Tensor) -> None:
         """Move the parameter inside its bounds in place; call it after an optimizer step."""

@@ -19,9 +19,8 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.batch import Transitions, check_reward, fill_invalid, unraveled
+from rlkit_sac.objectives.batch import Transitions, check_reward, cut_steps, fill_invalid, unraveled
 from rlkit_sac.objectives.checks import discrete_leaf
-from rlkit_sac.objectives.consecutive import cut_steps
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 

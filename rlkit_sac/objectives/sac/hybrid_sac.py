@@ -156,7 +156,11 @@ class HybridSACLoss(SoftActorCriticLoss):
         check_mask(mask, self.num_actions or len(mask), (mask if spec is None else spec).shape[-1])
         assert self.continuous is not None
         dist = getattr([*actor_network.modules()][-1], "distribution_class", None)
-        if self.continuous.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
+        if (
+            self.continuous.weighs_dimensions
+            and isinstance(dist, type)
+            and not issubclass(dist, TanhGaussian)
+        ):
             raise ConfigError(
                 f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
                 "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"

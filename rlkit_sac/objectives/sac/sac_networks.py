@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
@@ -30,13 +30,14 @@ from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, hybrid_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
-from rlkit_sac.objectives.sac.diagnostics import diagnostic_keys
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
     ContinuousFactor,
     DiscreteFactor,
     Factor,
+    PolicySample,
     factor_key,
     make_factors,
     option_per_factor,
@@ -212,7 +213,7 @@ class SACNetworks(LossContract):
             action_role=None if continuous is None else continuous.role,
             index_role=None if discrete is None else discrete.role,
             spec=None if discrete is None else self.specs[discrete.role],
-            mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
+            parameter_mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
         )
 
     # ------------------------------------------------------------------ acting
@@ -225,7 +226,7 @@ class SACNetworks(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
         parts: list[TensorDictModuleBase] = []
-        discrete, critics, mask_key = self.discrete, self.critics, self.critics.mask_key
+        discrete, critics, mask_key = self.discrete, self.critics, self.critics.action_mask_key
         if self.actor_network is not None:
             parts.append(self.get_stateful_net("actor_network"))
             if self.continuous is None and mask_key is not None:
@@ -290,6 +291,25 @@ class SACNetworks(LossContract):
                 normalizer.observe(states.get(normalizer.key))
         if self.reward_normalizer is not None:
             self.reward_normalizer.observe(outcome.get(keys.reward), outcome.get(keys.done), valid)
+
+    def _diagnostics(
+        self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        """Statistics of the critics."""
+        return critic_diagnostics(self.critics.head, critics, valid)
+
+    def _move_entropy_centers(
+        self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
+    ) -> None:
+        """Move the running means of log-probabilities towards those of samples at s and s'."""
+        for center, now, later in zip(
+            self.entropy_centers.values(),
+            sample.factors.values(),
+            next_sample.factors.values(),
+            strict=True,
+        ):
+            mean = 0.5 * (now.log_ratio + later.log_ratio)
+            cast(RunningLogProb, center).move(mean.detach(), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

@@ -23,7 +23,7 @@ from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.critics import CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import STATISTICS, value_statistics
 from rlkit_sac.objectives.sac.factors import PolicySample
-from rlkit_sac.objectives.sac.return_estimators import Target
+from rlkit_sac.objectives.sac.return_estimators import ValueEstimate
 
 VALUE = "value_network"
 
@@ -135,16 +135,16 @@ class ValueSACLoss(ContinuousSACLoss):
     def _value_loss(self, sample: PolicySample) -> Tensor:
         """Loss ``[*]`` of the value network."""
         with torch.no_grad():
-            target = F.soft_value(self._policy_value(sample), self._entropy_bonus(sample))
+            target = F.soft_value(self._reduced_q(sample), self._entropy_bonus(sample))
         return F.value_loss(_state_value(sample), target, self.critics.loss_function)
 
     def _next_value(
         self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
-    ) -> tuple[Target, Tensor]:
+    ) -> tuple[ValueEstimate, Tensor]:
         value = self._evaluate_value(transitions.next_states, f"target_{VALUE}", reward_dim)
         if not next_sample.factors:
-            return Target(value), torch.zeros_like(value)
-        return Target(value), self._entropy_bonus(next_sample)
+            return ValueEstimate(value), torch.zeros_like(value)
+        return ValueEstimate(value), self._entropy_bonus(next_sample)
 
     def _actor_loss(self, sample: PolicySample) -> Tensor:
         baseline = F.weigh_rewards(_state_value(sample).detach(), self.critics.weights.value)
@@ -152,9 +152,9 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:
         sample = super()._sample_policy(states)
-        value = self._policy_value(sample)
-        state_value = self._evaluate_value(states, VALUE, value.shape[-1])
-        return replace(sample, value=value, state_value=state_value)
+        q = self._reduced_q(sample)
+        state_value = self._evaluate_value(states, VALUE, q.shape[-1])
+        return replace(sample, reduced_q=q, state_value=state_value)
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
         if self.policy_loss_steps != "first":
