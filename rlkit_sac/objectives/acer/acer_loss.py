@@ -1,4 +1,11 @@
-"""The loss of actor-critic with experience replay."""
+r"""One update of actor-critic with experience replay, in the order of its equations.
+
+:meth:`ACERLoss.forward` and what it calls here are algorithms 2 and 3 of the paper. What differs
+between categorical and Gaussian policies is in :mod:`~rlkit_sac.objectives.acer.terms`; ratios and
+their truncation are in :mod:`~rlkit_sac.functional.importance`, targets in
+:mod:`~rlkit_sac.functional.retrace`, the projection in :mod:`~rlkit_sac.functional.trust_region`.
+Losses ``[*, T]`` are one number for each step.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +70,10 @@ class Evaluation(NamedTuple):
     Attributes:
         terms: the policy and its critic at each step.
         ratio: :math:`\rho`, ``[*, T]``.
-        advantage: of the policy loss, without gradient.
+        advantage: A of the policy loss, without gradient.
         q_ret: the Retrace targets.
-        threshold: c, at which ratios are truncated; ``None`` for no truncation, as on-policy.
+        threshold: c, at which ratios are truncated; ``None``, always on-policy, for no correction,
+            and a cap on ratios against overflow only.
         valid: bool; ``None`` where all steps are.
     """
 
@@ -88,7 +96,8 @@ class ACERLoss(SegmentLoss):
     With the importance ratios :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)`, where :math:`\mu` is
     the behavior policy whose distribution parameters the segment stores, the Retrace targets
     :math:`Q^{ret}` of :func:`~rlkit_sac.functional.retrace_return`, and the advantage
-    :math:`A_t = Q^{ret}_t - V(s_t)`,
+    :math:`A_t = Q^{ret}_t - V(s_t)` (with ``use_q_opc`` :math:`Q^{opc}_t` of
+    :func:`~rlkit_sac.functional.opc_return` in place of :math:`Q^{ret}_t`),
 
     .. math::
         L_\pi &= -\min(c, \rho_t) A_t \log\pi(a_t|s_t)
@@ -96,12 +105,12 @@ class ACERLoss(SegmentLoss):
         L_Q &= \tfrac12 (Q^{ret}_t - Q(s_t, a_t))^2 \\
         L_H &= -\beta\, H(\pi(\cdot|s_t))
 
-    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only. With discrete actions
-    the expectation is exact and :math:`V = \sum_a \pi(a) Q(a)` has no gradient. With continuous
-    ones it is estimated with one sample, and :math:`L_Q` has a second term for V,
-    :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) - V(s_t))^2`, in which only the
-    last V has a gradient. Source: Wang et al. 2016 (arXiv:1611.01224),
-    algorithms 1 to 3.
+    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only, and with continuous
+    actions through V. With discrete actions the expectation is exact and :math:`V = \sum_a \pi(a)
+    Q(a)` has no gradient. With continuous ones it is estimated with one sample, and :math:`L_Q` has
+    a second term for V, :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) -
+    V(s_t))^2`, in which only the last V has a gradient. Source: Wang et al. 2016
+    (arXiv:1611.01224), algorithms 1 to 3.
 
     **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters
     :math:`\phi` is projected at each step by :func:`~rlkit_sac.functional.project_gradient`, with k
@@ -121,8 +130,9 @@ class ACERLoss(SegmentLoss):
     ``("behavior", "scale")`` ``[*, T, D]``, as :meth:`policy` writes them; ``("collector",
     "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
     episodes and padding: the recursion restarts where the episode is done and before invalid
-    steps, from the value of the next state, or 0 where the episode terminated. Rows whose steps do
-    not follow each other are refused where ``("collector", "traj_ids")`` shows it.
+    steps, from the value of the next state, or 0 where the episode terminated. Rows whose next
+    states are not the states of their next steps are refused, or warned of, in the first 100
+    batches on the CPU.
 
     Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their coefficients,
     whose sum is the total loss, float32 under autocast; ``kl`` :math:`D(\bar\pi \Vert \pi)` and
@@ -134,7 +144,8 @@ class ACERLoss(SegmentLoss):
     :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
 
     **Masks.** After ``set_keys(action_mask="action_mask")`` it reads this mask of allowed actions,
-    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these.
+    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these. A
+    stored action that its mask forbids has the critic's value, and is trained as any other.
 
     **Memory.** Networks with a GRU or an LSTM (``memory`` of the builders) read ``is_init`` and
     ``prev_action``, which no batch needs under ``next``. They begin a row with the state that the
@@ -196,12 +207,8 @@ class ACERLoss(SegmentLoss):
         self.trust_region_space: Any = section.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.
         self._space: Any = self.trust_region_space if section.use_trust_region else exact
-        self.beta, self.policy_coef, self.critic_coef = (
-            section.beta,
-            section.policy_coef,
-            section.critic_coef,
-        )
-        self.reward_scale = section.reward_scale
+        self.policy_coef, self.critic_coef = section.policy_coef, section.critic_coef
+        self.beta, self.reward_scale = section.beta, section.reward_scale
         self.truncation_threshold = section.truncation_threshold
         self.use_trust_region = section.use_trust_region
         self.trust_region_delta = section.trust_region_delta
@@ -219,11 +226,11 @@ class ACERLoss(SegmentLoss):
             tensordict: the segments, which are not changed.
             on_policy: whether the present policy has taken their actions; default: the attribute.
         """
-        steps = self._evaluate(tensordict, on_policy)
+        evaluation = self._evaluate(tensordict, on_policy)
         parts = {
-            "loss_actor": self._actor_part(steps),
-            "loss_critic": self._critic_part(steps),
-            "loss_entropy": self._entropy_part(steps),
+            "loss_actor": self._actor_part(evaluation),
+            "loss_critic": self._critic_part(evaluation),
+            "loss_entropy": self._entropy_part(evaluation),
         }
         scalars = {key: value for _, some in parts.values() for key, value in some.items()}
         return self._output(
@@ -258,9 +265,10 @@ class ACERLoss(SegmentLoss):
         return self._reduce_alone(loss, batch), scalars
 
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
-        """One pass of the networks, one draw of every sample, and the targets.
+        r"""One pass of the networks, one draw of every sample, targets and advantage.
 
-        The Retrace targets are those of algorithm 2; Q_opc of the advantage that of algorithm 3.
+        :math:`Q^{ret}`, with the traces :math:`\min(1, \rho^{1/D})`, is the critic's target, and
+        that of the advantage, unless ``use_q_opc`` takes :math:`Q^{opc}` there.
         """
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
@@ -280,21 +288,24 @@ class ACERLoss(SegmentLoss):
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
         value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
         trace = F.retrace_coefficient(terms.log_ratio, terms.action_dim)
-        q_ret = q_of_advantage = F.retrace_return(
+        q_ret = advantage_target = F.retrace_return(
             reward, value, q, trace, next_value, cut, gamma=gamma, valid=valid
         )
         if self.use_q_opc:
-            q_of_advantage = F.opc_return(
+            advantage_target = F.opc_return(
                 reward, value, q, next_value, cut, gamma=gamma, valid=valid
             )
         threshold = self.truncation_threshold if segments.behavior else None
         ratio = F.importance_ratio(terms.log_ratio)
-        return Evaluation(terms, ratio, q_of_advantage - value, q_ret, threshold, valid)
+        return Evaluation(terms, ratio, advantage_target - value, q_ret, threshold, valid)
 
-    def _actor_part(self, steps: Evaluation) -> Part:
-        """The policy loss, its gradient g projected onto the trust region (eq. 9 to 12)."""
-        terms, valid, ratio, threshold = steps.terms, steps.valid, steps.ratio, steps.threshold
-        weight = F.truncate_ratio(ratio, threshold) * steps.advantage
+    def _actor_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_\pi = -\min(c, \rho) A \log\pi(a|s) - E_\pi[\dots]`, eq. 9 to 12.
+
+        Its gradient g with respect to :math:`\phi` is projected onto the trust region.
+        """
+        terms, ratio, advantage, _, threshold, valid = evaluation
+        weight = F.truncate_ratio(ratio, threshold) * advantage
         loss, gradient = terms.policy_gradient(weight, threshold)
         projected = gradient
         if self.use_trust_region:
@@ -311,13 +322,13 @@ class ACERLoss(SegmentLoss):
             scalars["projected"] = F.masked_mean(changed.to(ratio.dtype), valid)
         return self.policy_coef * loss, scalars
 
-    def _critic_part(self, steps: Evaluation) -> Part:
-        """The regression of Q, and with continuous actions of V, on the Retrace targets."""
-        terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
+    def _critic_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_Q = \tfrac12 (Q^{ret} - Q(s, a))^2`, with continuous actions also that of V."""
+        terms, ratio, _, q_ret, _, valid = evaluation
         error = q_ret - terms.q
         loss = 0.5 * error.square()
         if self.kind == "continuous":  # algorithm 3: V has a target of its own
-            target = terms.value.detach() + steps.ratio.clamp_max(1.0) * error.detach()
+            target = terms.value.detach() + ratio.clamp_max(1.0) * error.detach()
             loss = loss + 0.5 * (target - terms.value).square()
         scalars = {"value": F.masked_mean(terms.value.detach(), valid)}
         if self.diagnostics:
@@ -329,10 +340,10 @@ class ACERLoss(SegmentLoss):
             )
         return self.critic_coef * loss, scalars
 
-    def _entropy_part(self, steps: Evaluation) -> Part:
-        """Minus the entropy, weighted."""
-        entropy = steps.terms.entropy
-        scalars = {"entropy": F.masked_mean(entropy.detach(), steps.valid)}
+    def _entropy_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_H = -\beta H(\pi(\cdot|s))`, times ``policy_coef``."""
+        entropy = evaluation.terms.entropy
+        scalars = {"entropy": F.masked_mean(entropy.detach(), evaluation.valid)}
         return -self.policy_coef * self.beta * entropy, scalars
 
     # ------------------------------------------------------------------ the terms of each kind

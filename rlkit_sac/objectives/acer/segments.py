@@ -19,7 +19,7 @@ from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.batch import Transitions, check_reward, cut_steps, fill_invalid, unraveled
+from rlkit_sac.objectives.batch import Transitions, check_reward, cut_steps, unraveled
 from rlkit_sac.objectives.checks import discrete_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
@@ -183,22 +183,19 @@ class SegmentLoss(LossContract):
 
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
-        keys, behavior = self.tensor_keys, self._behavior_keys()
-        required = [key for key in self.in_keys if key not in behavior]
-        valid = self._valid_steps(tensordict)
-        if self._transition_keys is None:
-            self._transition_keys = self._find_transition_keys()
-        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
-        if on_policy:
-            behavior = []
-        missing = [key for key in behavior if tensordict.get(key, None) is None]
-        if missing:
+        keys, stored = self.tensor_keys, self._behavior_keys()
+        behavior = [] if on_policy else stored
+        if missing := [key for key in behavior if tensordict.get(key, None) is None]:
             raise BatchError(
                 f"the batch has no entry {', '.join(map(repr, missing))}, the distribution that "
                 "its actions were drawn from: collect with policy() of the loss, which stores it, "
                 "or say on_policy=True of segments that the present policy has just collected"
             )
-        read.batch.update(fill_invalid(tensordict.select(*behavior), read.valid))
+        required = [key for key in self.in_keys if key in behavior or key not in stored]
+        valid = self._valid_steps(tensordict)
+        if self._transition_keys is None:
+            self._transition_keys = self._find_transition_keys()
+        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
         reward, done, terminated = (
             tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
         )
