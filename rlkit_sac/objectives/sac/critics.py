@@ -17,11 +17,10 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
 from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.critics import VALUE_LOGITS
+from rlkit_sac.modules.critics import VALUE_LOGITS, RewardWeights
 from rlkit_sac.modules.ensemble import EnsembleOutput, Members
 from rlkit_sac.modules.masked_critic import MaskedCritic, ParameterMask
 from rlkit_sac.modules.normalization import ObservationNormalizer
-from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.batch import (
     Transitions,
     check_action,

@@ -28,12 +28,13 @@ from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks import action_leaf, discrete_leaf
-from rlkit_sac.objectives.sac.target_entropy import (
+from rlkit_sac.objectives.checks import (
     NEEDS_SPEC,
     TargetEntropy,
+    action_leaf,
     continuous_target,
     default_discrete_kld,
+    discrete_leaf,
     discrete_target,
     refuse_target_entropy,
     warn_if_impossible,
@@ -124,11 +125,11 @@ class Factor(ABC):
     min_prob: float
 
     def __post_init__(self) -> None:
-        self.suffix = factor_key("", self.name)
+        self.suffix = f"_{self.name}" if self.name else ""
         self.parameter_name = self.key("log_alpha")
 
     def key(self, entry: str) -> str:
-        """Return the name of this factor's parameter, attribute or output, see `factor_key`."""
+        """Return the name of this factor's parameter, attribute or output."""
         return entry + self.suffix
 
     @property
@@ -365,15 +366,6 @@ class DiscreteFactor(Factor):
             log_priors=log_priors,
             num_allowed=None if allowed is None else count_allowed(allowed).to(fixed.dtype),
         )
-
-
-def factor_key(entry: str, factor: str) -> str:
-    """The name of a factor's parameter, attribute or output; a single factor has no suffix.
-
-    >>> factor_key("alpha", "discrete"), factor_key("alpha", "")
-    ('alpha_discrete', 'alpha')
-    """
-    return f"{entry}_{factor}" if factor else entry
 
 
 def option_per_factor(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.critics import RewardWeights
 from rlkit_sac.modules.ensemble import make_ensemble
 from rlkit_sac.modules.masked_critic import ParameterMask
-from rlkit_sac.modules.priors.frozen import FactorPriors, FrozenPrior
-from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.modules.running_log_prob import RunningLogProb
+from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.temperature import RunningLogProb
 from rlkit_sac.modules.wrappers import acting_policy
 from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, hybrid_leaf
@@ -38,7 +38,6 @@ from rlkit_sac.objectives.sac.factors import (
     DiscreteFactor,
     Factor,
     PolicySample,
-    factor_key,
     make_factors,
     option_per_factor,
 )
@@ -125,8 +124,7 @@ class SACNetworks(LossContract):
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
         self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        self.priors = self._copy_priors(loss_options.prior_network, like)
-        self._prior_keys = self.priors.in_keys
+        self._copy_priors(loss_options.prior_network, like)
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
             *_, acting = self.factors.values()  # of two factors the continuous one
@@ -141,29 +139,43 @@ class SACNetworks(LossContract):
         )
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
-        centered = list(self.factors) if options.normalize_entropy_reward else []
-        means = {factor_key("log_prob", name): RunningLogProb(like) for name in centered}
+        centered = factors if options.normalize_entropy_reward else ()
+        means = {factor.key("log_prob"): RunningLogProb(like) for factor in centered}
         self.entropy_centers = nn.ModuleDict(means)
-        self.critics = self._make_critics(options)
+        continuous, discrete = self.continuous, self.discrete
+        self.critics = Critics(
+            self.qvalue_network,
+            encoded=self._encoded_keys,
+            memory=self.recurrent.get(CRITICS),
+            normalizer=self.critic_normalizer or self.observation_normalizer,
+            weights=self._reward_weights,
+            loss_function=options.loss_function,
+            reduction=options.policy_reduction,
+            action_role=None if continuous is None else continuous.role,
+            index_role=None if discrete is None else discrete.role,
+            spec=None if discrete is None else self.specs[discrete.role],
+            parameter_mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
+        )
         self.critics.read_keys(self.tensor_keys)
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    def _copy_priors(self, prior_network: Any, like: Tensor) -> FactorPriors:
+    def _copy_priors(self, prior_network: Any, like: Tensor) -> None:
         """Copy the priors: one over all factors, or one or ``None`` for each of them."""
-        networks = {
-            "": prior_network
-        }  # one over all factors is copied once, without the name of a part
+        networks = {"": prior_network}  # one over all factors is copied once
         if isinstance(prior_network, tuple | list):
             networks = option_per_factor("prior_network", prior_network, list(self.factors))
-        return FactorPriors(
-            {
-                factor_key("prior", part): FrozenPrior(network, part=part).to(like)
-                for part, network in networks.items()
-                if network is not None
-            }
-        )
+        priors = {
+            part: FrozenPrior(network, part=part).to(like)
+            for part, network in networks.items()
+            if network is not None
+        }
+        names = {part: f"prior_{part}" if part else "prior" for part in priors}
+        self.priors = nn.ModuleDict({names[part]: prior for part, prior in priors.items()})
+        #: The prior of each factor.
+        self.prior_of = {name: priors.get(name, priors.get("")) for name in self.factors}
+        self._prior_keys = [key for prior in priors.values() for key in prior.in_keys]
 
     def _register_temperatures(
         self, options: LossConfig, action_spec: TensorSpec | None, like: Tensor
@@ -187,7 +199,7 @@ class SACNetworks(LossContract):
                 self.register_buffer(factor.parameter_name, parameter)
             else:
                 self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
-            key, prior = self._action_key(factor), self.priors.find(name)
+            key, prior = self._action_key(factor), self.prior_of[name]
             passed = hybrid_leaf(action_spec, key) if several else action_spec
             factor_spec = None if several and isinstance(factor, DiscreteFactor) else actor_spec
             spec = self.specs[factor.role] = factor.find_spec(passed, factor_spec, key)
@@ -199,22 +211,6 @@ class SACNetworks(LossContract):
             setattr(self, factor.key("target_entropy"), target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target=NUMBER)
-
-    def _make_critics(self, options: LossConfig) -> Critics:
-        continuous, discrete = self.continuous, self.discrete
-        return Critics(
-            self.qvalue_network,
-            encoded=self._encoded_keys,
-            memory=self.recurrent.get(CRITICS),
-            normalizer=self.critic_normalizer or self.observation_normalizer,
-            weights=self._reward_weights,
-            loss_function=options.loss_function,
-            reduction=options.policy_reduction,
-            action_role=None if continuous is None else continuous.role,
-            index_role=None if discrete is None else discrete.role,
-            spec=None if discrete is None else self.specs[discrete.role],
-            parameter_mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
-        )
 
     # ------------------------------------------------------------------ acting
 
@@ -238,7 +234,7 @@ class SACNetworks(LossContract):
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=critics.reduction,
-                prior=self.priors.find(discrete.name),
+                prior=self.prior_of[discrete.name],
                 action_key=unravel_key(critics.index_key),
                 action_value_key=critics.value_key,
                 mask_key=mask_key,
@@ -369,7 +365,7 @@ class SACNetworks(LossContract):
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
         keys += [factor.key(name) for name in ("alpha", "entropy") for factor in factors]
-        keys += [factor.key("kl") for factor in factors if self.priors.find(factor.name)]
+        keys += [factor.key("kl") for factor in factors if self.prior_of[factor.name]]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys

@@ -233,7 +233,7 @@ class SoftActorCriticLoss(SACNetworks):
         sample = continuous.sample(dist, states.batch_size)
         assert sample.action is not None
         inputs = states.copy().set(key, sample.action)
-        if self.priors and (prior := self.priors.find(continuous.name)) is not None:
+        if (prior := self.prior_of[continuous.name]) is not None:
             weighs = continuous.weighs_dimensions
             score = prior.log_prob_of_each_dimension if weighs else prior.log_prob
             sample = replace(sample, expected_log_prior=score(inputs, sample.action, key))
@@ -262,7 +262,7 @@ class SoftActorCriticLoss(SACNetworks):
         allowed = critics.allowed_actions(inputs, q_values)
         reduced_q = critics.reduced(q_values if given_c else q_values.detach(), allowed)
         num_actions, log_priors = reduced_q.shape[-2], None
-        if self.priors and (prior := self.priors.find(discrete.name)) is not None:
+        if (prior := self.prior_of[discrete.name]) is not None:
             key = unravel_key(critics.index_key)
             log_priors = prior.log_prob_of_each_action(inputs, num_actions, key, allowed)
         if dist is not None:
