@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import distribution_mean
 from rlkit_sac.modules.encoders import EncoderOptions
+from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
 from rlkit_sac.modules.notes import noted
-from rlkit_sac.modules.perceptron import perceptron
-from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
 
 #: What critics write that describe a value by a distribution.
 VALUE_LOGITS = "value_logits"
@@ -48,10 +47,10 @@ def state_action_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length of the action.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         reward_dim: number of reward dimensions, one value each.
         atoms: number N of logits that describe the value, which the critic then writes as well, as
             ``value_logits`` ``[*, N]``, see :mod:`~rlkit_sac.functional.value_distribution`.
@@ -59,7 +58,7 @@ def state_action_critic(
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for fewer than two atoms, or atoms of vector rewards.
@@ -103,12 +102,12 @@ def state_critic(
         observation_dim: length of the observation, or
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -144,16 +143,16 @@ def action_value_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         reward_dim: number of reward dimensions, one value each.
         atoms: number N of logits that describe each value, which the critic then writes as well, as
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for fewer than two atoms, or atoms of vector rewards.
@@ -200,10 +199,10 @@ def hybrid_critic(
         action_dim: length D of the continuous action.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         action_layer: the hidden layer that reads the continuous action: the ``"first"`` (default)
             or the ``"last"``. What comes before the last one is computed once for a state, however
             many actions are evaluated there, as they are with a mask, see
@@ -213,7 +212,7 @@ def hybrid_critic(
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown action layer, or atoms of vector rewards.

@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey, TensorDictBase, unravel_key
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
@@ -43,6 +43,19 @@ def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
             "actor of one action, HybridSACLoss that of the continuous one"
         )
     return actor.dist_sample_keys[0], actor.log_prob_keys[0]
+
+
+def check_writes(name: str, network: TensorDictModuleBase, key: NestedKey, role: str) -> None:
+    """Refuse a network that does not write an entry, whose accepted key is ``role``.
+
+    Raises:
+        BatchError: naming what it writes.
+    """
+    if unravel_key(key) not in map(unravel_key, network.out_keys):
+        raise BatchError(
+            f"{name} writes {network.out_keys}, not {key!r}: name its output so, or name the right "
+            f"one with set_keys({role}=...)"
+        )
 
 
 def check_widths(

@@ -28,7 +28,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
+from rlkit_sac.modules.behavior import distribution_parameters
 from rlkit_sac.objectives.acer.segments import (
     DUELING,
     ACEROptions,
@@ -43,25 +43,6 @@ from rlkit_sac.objectives.batch import check_action, check_index
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _SCALARS = ("kl", "entropy", "value")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
-
-
-def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
-    """Refuse a trust region space that does not belong to the policy's distribution.
-
-    Args:
-        space: ``trust_region_space`` of :class:`ACERLoss`.
-        kind: of the policy's actions.
-
-    Raises:
-        ConfigError: naming the valid ones.
-
-    >>> check_trust_region_space("loc_var", "discrete")
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.ConfigError: trust_region_space must be 'logits', 'log_probs' ...
-    """
-    if space is not None:
-        check_value("trust_region_space", space, _SPACES[kind])
 
 
 class Evaluation(NamedTuple):
@@ -202,8 +183,9 @@ class ACERLoss(SegmentLoss):
         if loss_options.reduction == "mean" and not section.normalize_loss_by_steps:
             loss_options = replace(loss_options, reduction="sum")
         super().__init__(actor_network, critic_network, loss_options)
-        check_trust_region_space(section.trust_region_space, self.kind)
-        exact = get_args(_SPACES[self.kind])[0]
+        spaces = _SPACES[self.kind]
+        check_value("trust_region_space", section.trust_region_space, spaces | None)
+        exact = get_args(spaces)[0]
         self.trust_region_space: Any = section.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.
         self._space: Any = self.trust_region_space if section.use_trust_region else exact

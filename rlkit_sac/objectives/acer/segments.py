@@ -20,7 +20,7 @@ from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.behavior import ActionKind, action_kind
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import Transitions, check_reward, cut_steps, unraveled
-from rlkit_sac.objectives.checks import discrete_leaf
+from rlkit_sac.objectives.checks import check_writes, discrete_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 
@@ -155,13 +155,8 @@ class SegmentLoss(LossContract):
 
     def _action_values(self, states: TensorDictBase) -> Tensor:
         """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
-        critic, key = self._head(CRITIC), unravel_key(self.tensor_keys.action_value)
-        if key not in map(unravel_key, critic.out_keys):
-            raise BatchError(
-                f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
-                "name the right one with set_keys(action_value=...)"
-            )
-        return full_precision(critic(self._head_inputs(CRITIC, states)).get(key))
+        written = self._head(CRITIC)(self._head_inputs(CRITIC, states))
+        return full_precision(written.get(self.tensor_keys.action_value))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
@@ -193,7 +188,9 @@ class SegmentLoss(LossContract):
             )
         required = [key for key in self.in_keys if key in behavior or key not in stored]
         valid = self._valid_steps(tensordict)
-        if self._transition_keys is None:
+        if self._transition_keys is None:  # after set_keys
+            if self.kind == "discrete":
+                check_writes(CRITIC, self._head(CRITIC), keys.action_value, "action_value")
             self._transition_keys = self._find_transition_keys()
         read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
         reward, done, terminated = (

@@ -28,6 +28,7 @@ from rlkit_sac.objectives.batch import (
     check_values,
     detach_entries,
 )
+from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.memory import RecurrentNetwork
 from rlkit_sac.objectives.previous_step import PREVIOUS_ACTION, is_previous_step_key
 from rlkit_sac.objectives.sac.factors import PolicySample
@@ -175,11 +176,11 @@ class Critics:
     def __post_init__(self) -> None:
         over_atoms = VALUE_LOGITS in map(unravel_key, self.network.out_keys)
         self.head = AtomHead() if over_atoms else ScalarHead()
+        self._value_role = "state_action_value" if self.index_role is None else "action_value"
 
     def read_keys(self, keys: Any) -> None:
         """Take the entries that the critics read and write from the accepted keys of a loss."""
-        role = "state_action_value" if self.index_role is None else "action_value"
-        self.value_key: NestedKey = unravel_key(getattr(keys, role))
+        self.value_key: NestedKey = unravel_key(getattr(keys, self._value_role))
         if self.action_role is not None:
             self.action_key: NestedKey = unravel_key(getattr(keys, self.action_role))
         if self.index_role is not None:
@@ -210,12 +211,7 @@ class Critics:
                 "critics and batch use one key"
             )
         for key in (self._output.key, self.value_key):
-            if key not in map(unravel_key, self.network.out_keys):
-                role = "state_action_value" if self.index_role is None else "action_value"
-                raise BatchError(
-                    f"qvalue_network writes {self.network.out_keys}, not {key!r}: name its output "
-                    f"so, or name the right one with set_keys({role}=...)"
-                )
+            check_writes("qvalue_network", self.network, key, self._value_role)
 
     def values(
         self, members: Members, inputs: TensorDictBase, *, entry: str = CRITICS, taken: bool = False

@@ -18,6 +18,7 @@ from rlkit_sac.config.loss import ContinuousLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, with_options_from
 from rlkit_sac.objectives.batch import check_values
+from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.critics import CriticTerms, SACTransitions
@@ -181,17 +182,13 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
-        read, written = self.value_network.in_keys, self.value_network.out_keys
+        read = self.value_network.in_keys
         if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
             raise BatchError(
                 f"value_network reads {read}, and so the action {self.tensor_keys.action!r}: it "
                 "values states, so let it read the observation alone"
             )
-        if unravel_key(self.tensor_keys.value) not in map(unravel_key, written):
-            raise BatchError(
-                f"value_network writes {written}, not {self.tensor_keys.value!r}: name its output "
-                "so, or name the right one with set_keys(value=...)"
-            )
+        check_writes(VALUE, self.value_network, self.tensor_keys.value, "value")
 
     def _default_out_keys(self) -> list[str]:
         keys = super()._default_out_keys()
