@@ -27,7 +27,13 @@ from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
 from rlkit_sac.objectives.checks import check_widths
-from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
+from rlkit_sac.objectives.memory import (
+    ENCODED,
+    MemoryPass,
+    MemoryRows,
+    RecurrentNetwork,
+    TransitionsT,
+)
 from rlkit_sac.valid_steps import of_each_step, valid_steps
 
 Result = TypeVar("Result")
@@ -74,8 +80,6 @@ class LossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
 
-    #: The accepted keys of the entries that are read under ``next`` alone.
-    outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
@@ -141,7 +145,6 @@ class LossContract(LossModule):
             self._actions,
             self._network_keys(),
             self._prior_keys,
-            outcomes=self.outcomes,
             recurrent=bool(self.recurrent),
         )
 
@@ -307,7 +310,7 @@ class LossContract(LossModule):
             states = detach_entries(states, self._encoded_keys)
         if name not in self.recurrent:
             return states
-        return self.recurrent[name].head_inputs(states, entry or name)
+        return states.copy().update(states.get((ENCODED, entry or name)))
 
     @property
     def state_keys(self) -> list[NestedKey]:

@@ -18,27 +18,23 @@ import torch
 from tensordict import TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.config.acer import ACERLossConfig
 from rlkit_sac.config.options import NonNegativeFloat, check_value
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.behavior import distribution_parameters
 from rlkit_sac.objectives.acer.segments import (
     DUELING,
     ACEROptions,
     SegmentLoss,
-    Segments,
     full_precision,
+    policy_log_probs,
 )
-from rlkit_sac.objectives.acer.terms import ACERTerms, CategoricalTerms, Gaussian, GaussianTerms
+from rlkit_sac.objectives.acer.terms import ACERTerms
 from rlkit_sac.objectives.arguments import read_options, with_options_from
-from rlkit_sac.objectives.batch import check_action, check_index
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _SCALARS = ("kl", "entropy", "value")
@@ -328,74 +324,6 @@ class ACERLoss(SegmentLoss):
         scalars = {"entropy": F.masked_mean(entropy.detach(), evaluation.valid)}
         return -self.policy_coef * self.beta * entropy, scalars
 
-    # ------------------------------------------------------------------ the terms of each kind
-
-    def _categorical_terms(
-        self,
-        segments: Segments,
-        states: TensorDictBase,
-        policy: Distribution,
-        average: Distribution,
-    ) -> CategoricalTerms:
-        action = segments.batch.get(self.tensor_keys.action)
-        allowed = self._allowed(segments.states, policy)
-        log_prob = _log_probs(policy, allowed)
-        check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
-        behavior = self._behavior(segments, log_prob)
-        values = self._action_values(states)
-        if values.shape != log_prob.shape:
-            raise BatchError(
-                f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
-                f"logits have {list(log_prob.shape)}: wanted one value for each action"
-            )
-        return CategoricalTerms(
-            log_prob,
-            _log_probs(average, allowed),
-            None if behavior is None else behavior[0].log_softmax(-1),
-            values,
-            action.long(),
-            self._space,
-            allowed,
-        )
-
-    def _gaussian_terms(
-        self,
-        segments: Segments,
-        states: TensorDictBase,
-        policy: Distribution,
-        average: Distribution,
-    ) -> GaussianTerms:
-        action = segments.batch.get(self.tensor_keys.action).detach()
-        live = _gaussian(policy)
-        check_action(action, live.loc, self.tensor_keys.action)
-        behavior = self._behavior(segments, live.loc)
-        critic, sampled = self._dueling, None
-        of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
-        value = full_precision(critic.state_value(of_value))
-        q = value + critic.relative_advantage(of_advantage, action, policy)
-        if behavior is not None and self.truncation_threshold is not None:
-            with torch.no_grad():
-                sampled_action = critic.sampler(policy, 1)[0]
-                sampled_q = value + critic.relative_advantage(of_advantage, sampled_action, policy)
-                sampled = sampled_action, sampled_q.squeeze(-1)
-        return GaussianTerms(
-            live,
-            _gaussian(average),
-            None if behavior is None else Gaussian(*behavior),
-            value.squeeze(-1),
-            q.squeeze(-1),
-            action,
-            sampled,
-            self._space,
-        )
-
-    def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
-        """The mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
-        if self.tensor_keys.action_mask is None:
-            return None
-        (logits,) = distribution_parameters(policy)
-        return read_action_mask(states, self.tensor_keys.action_mask, logits)
-
     @torch.no_grad()
     def _next_value(self, states: TensorDictBase) -> Tensor:
         """V ``[*, T]`` of the states after each step."""
@@ -405,7 +333,7 @@ class ACERLoss(SegmentLoss):
             allowed, values = self._allowed(before, policy), self._action_values(states)
             if allowed is not None:
                 values = F.without_forbidden(values, allowed)
-            return (_log_probs(policy, allowed).exp() * values).sum(-1)
+            return (policy_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._head_inputs(DUELING[0], states)
@@ -439,18 +367,3 @@ class ACERLoss(SegmentLoss):
     def _default_out_keys(self) -> list[str]:
         losses = ("loss_actor", "loss_critic", "loss_entropy")
         return [*losses, *_SCALARS, *(_DIAGNOSTICS if self.diagnostics else ())]
-
-
-def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
-    """Log-probabilities ``[*, A]``; half precision could not normalize them."""
-    assert isinstance(policy, Categorical)
-    logits = policy.logits
-    if allowed is not None:
-        logits = getattr(policy, "given_logits", logits)
-    wide = full_precision(logits)
-    same = wide is logits and allowed is None
-    return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
-
-
-def _gaussian(policy: Distribution) -> Gaussian:
-    return Gaussian(*map(full_precision, distribution_parameters(policy)))
