@@ -392,8 +392,7 @@ class LossContract(LossModule):
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
         """The reduced value of a single loss, with the batch's importance weights."""
-        trained = batch[..., self.burn_in :] if self.burn_in else batch
-        return self._reduce(loss, trained, self._importance_weights(trained))
+        return self._output({"loss": loss}, {}, batch).get("loss")
 
     def _with_burn_in(self, values: Tensor) -> Tensor:
         """Values ``[*, T']`` of the steps that losses cover, after zeros for the burn-in."""

@@ -116,6 +116,7 @@ class Factor(ABC):
         min_prob: the option of that name.
         suffix: what the names of its parameters, attributes and outputs end with.
         parameter_name: the name of the parameter of its temperature.
+        role: the accepted key under which the batch holds its action.
     """
 
     name: str
@@ -126,16 +127,7 @@ class Factor(ABC):
 
     def __post_init__(self) -> None:
         self.suffix = f"_{self.name}" if self.name else ""
-        self.parameter_name = self.key("log_alpha")
-
-    def key(self, entry: str) -> str:
-        """Return the name of this factor's parameter, attribute or output."""
-        return entry + self.suffix
-
-    @property
-    def role(self) -> str:
-        """The accepted key under which the batch holds this factor's action."""
-        return self.key("action")
+        self.parameter_name, self.role = f"log_alpha{self.suffix}", f"action{self.suffix}"
 
     @abstractmethod
     def find_spec(
@@ -219,7 +211,7 @@ class ContinuousFactor(Factor):
             nats = continuous_target(self.target, spec, min_prob=self.min_prob)
             if isinstance(spec, Bounded):
                 volume = (spec.space.high - spec.space.low).double().log().sum()
-                warn_if_impossible(self.key("target_entropy"), nats, -math.inf, float(volume))
+                warn_if_impossible(f"target_entropy{self.suffix}", nats, -math.inf, float(volume))
             return nats
         refuse_target_entropy(self.target)
         if spec is None:
@@ -296,7 +288,7 @@ class DiscreteFactor(Factor):
         if prior is None:
             nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
             if nats is not None and num_actions is not None:
-                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(num_actions))
+                warn_if_impossible(f"target_entropy{self.suffix}", nats, 0.0, math.log(num_actions))
             return nats
         refuse_target_entropy(self.target)
         if (kld := self.target_kld_discrete) is not None:

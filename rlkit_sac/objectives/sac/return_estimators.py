@@ -43,7 +43,7 @@ class StepOutcome(NamedTuple):
     """What followed the actions of a batch ``[*]``.
 
     Attributes:
-        reward: ``[*, M]``.
+        reward: ``[*, M]``; of n frames their discounted sum, as replay makes it.
         terminated: bool ``[*, 1]``.
         cut: bool ``[*, 1]``, of sequences: the row does not go on with what follows the step.
         steps: ``[*, 1]``, frames n of a transition; ``None`` for one each.
@@ -76,7 +76,7 @@ class ReturnEstimator(Protocol):
 class OneStep:
     r""":math:`r + \gamma^n (1 - \text{terminated}) V(s')` of a transition of n frames.
 
-    A sum of n rewards has no entropies of the states between them.
+    With a reward of n frames the entropies of the states between them are left out.
     """
 
     sequential: ClassVar[str] = ""

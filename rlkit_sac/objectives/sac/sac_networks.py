@@ -140,7 +140,7 @@ class SACNetworks(LossContract):
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = factors if options.normalize_entropy_reward else ()
-        means = {factor.key("log_prob"): RunningLogProb(like) for factor in centered}
+        means = {f"log_prob{factor.suffix}": RunningLogProb(like) for factor in centered}
         self.entropy_centers = nn.ModuleDict(means)
         continuous, discrete = self.continuous, self.discrete
         self.critics = Critics(
@@ -208,7 +208,7 @@ class SACNetworks(LossContract):
             if not factor.fixed:
                 frozen = None if prior is None else prior.prior
                 target = factor.resolve_target(spec, frozen, self.num_actions)
-            setattr(self, factor.key("target_entropy"), target)
+            setattr(self, f"target_entropy{factor.suffix}", target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target=NUMBER)
 
@@ -364,8 +364,8 @@ class SACNetworks(LossContract):
         factors = self.factors.values()
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
-        keys += [factor.key(name) for name in ("alpha", "entropy") for factor in factors]
-        keys += [factor.key("kl") for factor in factors if self.prior_of[factor.name]]
+        keys += [f"{name}{factor.suffix}" for name in ("alpha", "entropy") for factor in factors]
+        keys += [f"kl{factor.suffix}" for factor in factors if self.prior_of[factor.name]]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys
