@@ -114,7 +114,8 @@ class SoftActorCriticLoss(SACNetworks):
 
         A reward of n steps has :math:`\gamma^n`; entropies between them are not in it.
         """
-        batch, reward, steps = transitions.batch, *self._reward_and_steps(transitions.batch)
+        batch = transitions.batch
+        reward, steps = self._reward_and_steps(batch)
         terminated = batch.get(("next", self.tensor_keys.terminated)).bool()
         done = batch.get(("next", self.tensor_keys.done), None)
         cut = None if done is None else cut_steps(done.bool(), transitions.valid)
@@ -170,14 +171,15 @@ class SoftActorCriticLoss(SACNetworks):
         """
         if self.continuous is None:
             return self._categorical_actor_loss(sample)
-        q, factor_sample = self._reduced_q(sample), sample.factors[self.continuous.name]
+        name, q = self.continuous.name, self._reduced_q(sample)
+        factor_sample, alpha = sample.factors[name], self.alpha(name)
         if sample.log_probs is not None:
             q = F.expected_value(q, sample.log_probs.detach().exp())
         q = F.weigh_rewards(q, self.critics.weights.value)
         if self.dqda_clipping is not None:
             assert factor_sample.action is not None
             q = F.clip_action_gradient(q, factor_sample.action, self.dqda_clipping)
-        loss = F.actor_loss(q, factor_sample.log_ratio, alpha=self.alpha(self.continuous.name))
+        loss = F.actor_loss(q, factor_sample.log_ratio, alpha)  # alpha * log_ratio - q
         return loss if self.discrete is None else self._minus_prior_gradient(loss, sample)
 
     def _categorical_actor_loss(self, sample: PolicySample) -> Tensor:
@@ -212,14 +214,12 @@ class SoftActorCriticLoss(SACNetworks):
         loss = torch.zeros_like(next(iter(samples[0].factors.values())).expected_log_prob).detach()
         for name, factor in self.factors.items():
             if not factor.fixed:
-                of_factor = [sample.factors[name] for sample in samples]
-                entropy = -torch.stack(
-                    [factor_sample.log_ratio for factor_sample in of_factor]
-                ).sum(0)
-                option = getattr(self, f"target_entropy{factor.suffix}")
-                target_entropy = sum(factor.target_at(option, one) for one in of_factor)
+                factor_samples = [sample.factors[name] for sample in samples]
+                log_ratio = torch.stack([sample.log_ratio for sample in factor_samples]).sum(0)
+                target = getattr(self, f"target_entropy{factor.suffix}")
+                target_entropy = sum(factor.target_at(target, sample) for sample in factor_samples)
                 log_alpha = factor.temperature.multiplier(getattr(self, factor.parameter_name))
-                loss = loss + F.temperature_loss(log_alpha, entropy, target_entropy)
+                loss = loss + F.temperature_loss(log_alpha, -log_ratio, target_entropy)
         return loss
 
     # ------------------------------------------------------------------ samples of the policy
