@@ -27,13 +27,7 @@ from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
 from rlkit_sac.objectives.checks import check_widths
-from rlkit_sac.objectives.memory import (
-    ENCODED,
-    MemoryPass,
-    MemoryRows,
-    RecurrentNetwork,
-    TransitionsT,
-)
+from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
 from rlkit_sac.valid_steps import of_each_step, valid_steps
 
 Result = TypeVar("Result")
@@ -310,7 +304,7 @@ class LossContract(LossModule):
             states = detach_entries(states, self._encoded_keys)
         if name not in self.recurrent:
             return states
-        return states.copy().update(states.get((ENCODED, entry or name)))
+        return self.recurrent[name].head_inputs(states, entry or name)
 
     @property
     def state_keys(self) -> list[NestedKey]:

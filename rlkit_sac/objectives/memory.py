@@ -269,6 +269,15 @@ class RecurrentNetwork:
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
             return encoded, self._encoded(output, written, params)
 
+    def head_inputs(self, states: TensorDictBase, entry: str) -> TensorDictBase:
+        """Encoded states as the head of a single network reads them.
+
+        Args:
+            states: ``[*]``.
+            entry: under which they hold what the network's memory remembers.
+        """
+        return states.copy().update(states.get((ENCODED, entry)))
+
     def head_inputs_of_each(
         self, states: TensorDictBase, entry: str, *, detached: bool
     ) -> TensorDictBase:

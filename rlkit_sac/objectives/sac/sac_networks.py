@@ -174,7 +174,7 @@ class SACNetworks(LossContract):
         names = {part: f"prior_{part}" if part else "prior" for part in priors}
         self.priors = nn.ModuleDict({names[part]: prior for part, prior in priors.items()})
         #: The prior of each factor.
-        self.prior_of = {name: priors.get(name, priors.get("")) for name in self.factors}
+        self.factor_priors = {name: priors.get(name, priors.get("")) for name in self.factors}
         self._prior_keys = [key for prior in priors.values() for key in prior.in_keys]
 
     def _register_temperatures(
@@ -199,7 +199,7 @@ class SACNetworks(LossContract):
                 self.register_buffer(factor.parameter_name, parameter)
             else:
                 self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
-            key, prior = self._action_key(factor), self.prior_of[name]
+            key, prior = self._action_key(factor), self.factor_priors[name]
             passed = hybrid_leaf(action_spec, key) if several else action_spec
             factor_spec = None if several and isinstance(factor, DiscreteFactor) else actor_spec
             spec = self.specs[factor.role] = factor.find_spec(passed, factor_spec, key)
@@ -234,7 +234,7 @@ class SACNetworks(LossContract):
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=critics.reduction,
-                prior=self.prior_of[discrete.name],
+                prior=self.factor_priors[discrete.name],
                 action_key=unravel_key(critics.index_key),
                 action_value_key=critics.value_key,
                 mask_key=mask_key,
@@ -365,7 +365,7 @@ class SACNetworks(LossContract):
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
         keys += [f"{name}{factor.suffix}" for name in ("alpha", "entropy") for factor in factors]
-        keys += [f"kl{factor.suffix}" for factor in factors if self.prior_of[factor.name]]
+        keys += [f"kl{factor.suffix}" for factor in factors if self.factor_priors[factor.name]]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys

@@ -233,7 +233,7 @@ class SoftActorCriticLoss(SACNetworks):
         sample = continuous.sample(dist, states.batch_size)
         assert sample.action is not None
         inputs = states.copy().set(key, sample.action)
-        if (prior := self.prior_of[continuous.name]) is not None:
+        if (prior := self.factor_priors[continuous.name]) is not None:
             weighs = continuous.weighs_dimensions
             score = prior.log_prob_of_each_dimension if weighs else prior.log_prob
             sample = replace(sample, expected_log_prior=score(inputs, sample.action, key))
@@ -262,7 +262,7 @@ class SoftActorCriticLoss(SACNetworks):
         allowed = critics.allowed_actions(inputs, q_values)
         reduced_q = critics.reduced(q_values if given_c else q_values.detach(), allowed)
         num_actions, log_priors = reduced_q.shape[-2], None
-        if (prior := self.prior_of[discrete.name]) is not None:
+        if (prior := self.factor_priors[discrete.name]) is not None:
             key = unravel_key(critics.index_key)
             log_priors = prior.log_prob_of_each_action(inputs, num_actions, key, allowed)
         if dist is not None:
@@ -319,11 +319,11 @@ class SoftActorCriticLoss(SACNetworks):
             set_exploration_type(ExplorationType.RANDOM),
             params.to_module(self.actor_network, preserve_module_state=False),
         ):
-            is_lowered = torch.is_autocast_enabled(like.device.type)
-            if not is_lowered and self.critics.action_mask_key is None:
+            lowered = torch.is_autocast_enabled(like.device.type)
+            if not lowered and self.critics.action_mask_key is None:
                 return actor.get_dist(inputs)
             out = actor.get_dist_params(inputs)
-            if is_lowered:
+            if lowered:
                 out = out.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
             return build_dist(actor, out)
 
