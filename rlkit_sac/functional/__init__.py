@@ -1,6 +1,5 @@
 """Equations as pure functions of tensors, which import torch only."""
 
-from rlkit_sac.functional.action_gradient import clip_action_gradient as clip_action_gradient
 from rlkit_sac.functional.categorical import categorical_entropy as categorical_entropy
 from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
 from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
@@ -19,6 +18,8 @@ from rlkit_sac.functional.gaussian import gaussian_kl_gradient as gaussian_kl_gr
 from rlkit_sac.functional.gaussian import gaussian_log_prob as gaussian_log_prob
 from rlkit_sac.functional.gaussian import gaussian_parameters as gaussian_parameters
 from rlkit_sac.functional.gaussian import gaussian_score as gaussian_score
+from rlkit_sac.functional.gradients import clip_action_gradient as clip_action_gradient
+from rlkit_sac.functional.gradients import with_gradient as with_gradient
 from rlkit_sac.functional.importance import correction_weight as correction_weight
 from rlkit_sac.functional.importance import expected_correction as expected_correction
 from rlkit_sac.functional.importance import importance_ratio as importance_ratio
@@ -44,7 +45,6 @@ from rlkit_sac.functional.sac import value_loss as value_loss
 from rlkit_sac.functional.sac import weigh_rewards as weigh_rewards
 from rlkit_sac.functional.statistics import explained_variance as explained_variance
 from rlkit_sac.functional.statistics import masked_mean as masked_mean
-from rlkit_sac.functional.surrogate import with_gradient as with_gradient
 from rlkit_sac.functional.target_entropy import (
     continuous_target_entropy as continuous_target_entropy,
 )

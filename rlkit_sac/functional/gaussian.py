@@ -102,7 +102,7 @@ def gaussian_score(x: Tensor, loc: Tensor, scale: Tensor, space: GaussianSpace) 
         space: see :func:`gaussian_parameters`.
 
     Returns:
-        finite, ``[*, 2 D]``.
+        ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
 
     >>> gaussian_score(torch.tensor([2.0]), torch.zeros(1), torch.tensor([0.5]), "loc_var")
     tensor([ 8., 30.])
@@ -129,7 +129,7 @@ def gaussian_kl_gradient(
         space: see :func:`gaussian_parameters`.
 
     Returns:
-        finite, ``[*, 2 D]``.
+        ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
 
     >>> one = torch.ones(1)
     >>> gaussian_kl_gradient(2 * one, 3 * one, 0 * one, one, "loc_scale")
@@ -140,9 +140,12 @@ def gaussian_kl_gradient(
     return _in_space(distance, spread, scale, space)
 
 
-def _in_space(by_loc: Tensor, by_log_scale: Tensor, scale: Tensor, space: GaussianSpace) -> Tensor:
+def _in_space(
+    by_scaled_loc: Tensor, by_log_scale: Tensor, scale: Tensor, space: GaussianSpace
+) -> Tensor:
+    r"""The gradient in a space, of :math:`\sigma\partial_\mu` and :math:`\partial_{\log\sigma}`."""
     by_second = by_log_scale / (2 * scale.square() if space == "loc_var" else scale)
-    gradient = torch.cat([by_loc / scale, by_second], -1)
-    # Weights and sums of dimensions must find room above the largest number.
+    gradient = torch.cat([by_scaled_loc / scale, by_second], -1)
+    # Weights and sums of dimensions must find room below the largest number.
     bound = 1e-8 * torch.finfo(gradient.dtype).max
     return gradient.clamp(-bound, bound)

@@ -91,7 +91,8 @@ def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Ten
     .. math:: b(s) = -\textstyle\sum_f \alpha_f \log\pi_f
 
     Args:
-        log_ratios: :math:`\log\pi_f` of each factor, or minus its entropy, ``[*]``; at least one.
+        log_ratios: :math:`\log\pi_f` of each factor, or minus its entropy, ``[*]``; with a prior
+            minus :math:`\log\pi^0_f`. At least one.
         alphas: the temperature of each factor, a scalar.
 
     Returns:
@@ -199,15 +200,15 @@ def td_error(q: Tensor, target: Tensor) -> Tensor:
     return (q.detach() - target).square().mean(-1).sum(0).sqrt()
 
 
-def actor_loss(value: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
+def actor_loss(q: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
     r"""Loss of a reparameterized policy at each step.
 
     .. math:: L_\pi = \alpha \log\pi(a|s) - Q_{min}(s, a)
 
     Args:
-        value: :math:`Q_{min}(s, a)`, ``[*]``, a function of the sampled action; for a hybrid policy
+        q: :math:`Q_{min}(s, a)`, ``[*]``, a function of the sampled action; for a hybrid policy
             :math:`\sum_k \operatorname{sg}(\pi_d(k|s, c))\,Q_{min}(s, c)_k`.
-        log_ratio: :math:`\log\pi(a|s)`, ``[*]``.
+        log_ratio: :math:`\log\pi(a|s)`, or :math:`\log\pi - \log\pi^0` with a prior, ``[*]``.
         alpha: the temperature, a scalar.
 
     Returns:
@@ -218,7 +219,7 @@ def actor_loss(value: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
     >>> actor_loss(torch.tensor([3.0]), torch.tensor([-1.0]), torch.tensor(0.5))
     tensor([-3.5000])
     """
-    return -value + alpha * log_ratio
+    return alpha * log_ratio - q
 
 
 def categorical_actor_loss(
@@ -269,14 +270,14 @@ def value_loss(value: Tensor, target: Tensor, loss_function: LossFunction = "l2"
     return _DISTANCES[loss_function](value, target, reduction="none").mean(-1)
 
 
-def temperature_loss(factor: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
+def temperature_loss(multiplier: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
     r"""Loss of a temperature at each step.
 
     .. math:: L_\alpha = \log\alpha \cdot
         \operatorname{sg}\left(\mathcal H(\pi(\cdot|s)) - \bar{\mathcal H}\right)
 
     Args:
-        factor: :math:`\log\alpha` or :math:`\alpha`, a scalar with gradient.
+        multiplier: :math:`\log\alpha` or :math:`\alpha`, a scalar with gradient.
         entropy: :math:`-\log\pi(a|s)` of a sample, or the exact entropy, ``[*]``, nats.
         target_entropy: nats.
 
@@ -289,4 +290,4 @@ def temperature_loss(factor: Tensor, entropy: Tensor, target_entropy: float | Te
     >>> temperature_loss(torch.tensor(0.5), torch.tensor([1.0]), -3.0)
     tensor([2.])
     """
-    return factor * (entropy.detach() - target_entropy)
+    return multiplier * (entropy.detach() - target_entropy)

@@ -17,6 +17,8 @@ from rlkit_sac.modules.distributions import TanhGaussian as TanhGaussian
 from rlkit_sac.modules.dueling import StochasticDuelingNetwork as StochasticDuelingNetwork
 from rlkit_sac.modules.encoders import EncoderOptions as EncoderOptions
 from rlkit_sac.modules.encoders import observation_encoder as observation_encoder
+from rlkit_sac.modules.layers import GaussianHead as GaussianHead
+from rlkit_sac.modules.layers import MemoryOptions as MemoryOptions
 from rlkit_sac.modules.masked_critic import MaskedCritic as MaskedCritic
 from rlkit_sac.modules.memory import GRUMemory as GRUMemory
 from rlkit_sac.modules.memory import LSTMMemory as LSTMMemory
@@ -25,11 +27,9 @@ from rlkit_sac.modules.memory import state_primer as state_primer
 from rlkit_sac.modules.normalization import NormalizedPolicy as NormalizedPolicy
 from rlkit_sac.modules.normalization import ObservationNormalizer as ObservationNormalizer
 from rlkit_sac.modules.normalization import RewardNormalizer as RewardNormalizer
-from rlkit_sac.modules.perceptron import GaussianHead as GaussianHead
 from rlkit_sac.modules.priors.parts import UniformPrior as UniformPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior as PolicyPrior
 from rlkit_sac.modules.priors.same_action import SameActionPrior as SameActionPrior
-from rlkit_sac.modules.recurrent import MemoryOptions as MemoryOptions
 from rlkit_sac.modules.wrappers import EpsilonGreedy as EpsilonGreedy
 from rlkit_sac.modules.wrappers import PlainPolicy as PlainPolicy
 from rlkit_sac.modules.wrappers import acting_policy as acting_policy

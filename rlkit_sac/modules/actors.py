@@ -15,9 +15,16 @@ from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
 from rlkit_sac.modules.encoders import EncoderOptions
+from rlkit_sac.modules.layers import (
+    GaussianHead,
+    JoinedInputs,
+    LogStdMode,
+    MemoryOptions,
+    StateInputs,
+    perceptron,
+    state_inputs,
+)
 from rlkit_sac.modules.notes import noted
-from rlkit_sac.modules.perceptron import GaussianHead, LogStdMode, perceptron
-from rlkit_sac.modules.recurrent import JoinedInputs, MemoryOptions, StateInputs, state_inputs
 
 
 @noted
@@ -48,7 +55,7 @@ def tanh_gaussian_actor(
             ``action`` entry (-1 where actions are rescaled).
         action_high: upper bounds.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
@@ -57,7 +64,7 @@ def tanh_gaussian_actor(
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for bounds that are not finite or not ordered, or an unknown option.
@@ -112,7 +119,7 @@ def gaussian_actor(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length D of the action.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         log_std_mode: see :class:`GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
@@ -120,7 +127,7 @@ def gaussian_actor(
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown option.
@@ -177,10 +184,10 @@ def categorical_actor(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         action_key: where to write the action; ``("action", "discrete")`` in a hybrid policy.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> from tensordict import TensorDict
     >>> actor = categorical_actor(3, 2)
@@ -237,9 +244,9 @@ def categorical_actor_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the trunk's layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         memory: lets the trunk remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> from tensordict import TensorDict
     >>> both = categorical_actor_critic(3, 2)
@@ -280,14 +287,14 @@ def gaussian_actor_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length D of the action.
         num_cells: widths of the trunk's layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         log_std_mode: see :class:`~rlkit_sac.modules.GaussianHead`.
         log_std_min: smallest log standard deviation.
         log_std_max: largest log standard deviation.
         num_samples: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
         sampler: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
         memory: lets the trunk remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown option.

@@ -17,11 +17,11 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.allowed_actions import read_action_mask
+from rlkit_sac.modules.critics import RewardWeights
 from rlkit_sac.modules.memory import next_key, policy_states
 from rlkit_sac.modules.normalization import as_observed
 from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
-from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.modules.temperature import Temperature
 
 

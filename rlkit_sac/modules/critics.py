@@ -1,6 +1,8 @@
-"""Value networks of states and actions."""
+"""Value networks of states and actions, and the weights of vector rewards."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Literal, TypeVar
 
@@ -12,9 +14,8 @@ from torch import Tensor, nn
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import distribution_mean
 from rlkit_sac.modules.encoders import EncoderOptions
+from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
 from rlkit_sac.modules.notes import noted
-from rlkit_sac.modules.perceptron import perceptron
-from rlkit_sac.modules.recurrent import MemoryOptions, state_inputs
 
 #: What critics write that describe a value by a distribution.
 VALUE_LOGITS = "value_logits"
@@ -46,10 +47,10 @@ def state_action_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         action_dim: length of the action.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         reward_dim: number of reward dimensions, one value each.
         atoms: number N of logits that describe the value, which the critic then writes as well, as
             ``value_logits`` ``[*, N]``, see :mod:`~rlkit_sac.functional.value_distribution`.
@@ -57,7 +58,7 @@ def state_action_critic(
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for fewer than two atoms, or atoms of vector rewards.
@@ -101,12 +102,12 @@ def state_critic(
         observation_dim: length of the observation, or
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -142,16 +143,16 @@ def action_value_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         reward_dim: number of reward dimensions, one value each.
         atoms: number N of logits that describe each value, which the critic then writes as well, as
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for fewer than two atoms, or atoms of vector rewards.
@@ -198,10 +199,10 @@ def hybrid_critic(
         action_dim: length D of the continuous action.
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
-        activation: one of :data:`rlkit_sac.modules.perceptron.ACTIVATIONS`.
+        activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: normalize the outputs of each hidden layer, before the activation.
         dropout: probability with which outputs of the hidden layers are set to zero in training,
-            before they are normalized; see :func:`~rlkit_sac.modules.perceptron.perceptron`.
+            before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         action_layer: the hidden layer that reads the continuous action: the ``"first"`` (default)
             or the ``"last"``. What comes before the last one is computed once for a state, however
             many actions are evaluated there, as they are with a mask, see
@@ -211,7 +212,7 @@ def hybrid_critic(
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
         memory: lets it remember earlier steps, see
-            :class:`~rlkit_sac.modules.recurrent.MemoryOptions`. Default none.
+            :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
         ConfigError: for an unknown action layer, or atoms of vector rewards.
@@ -299,3 +300,52 @@ class ValueOfLogits(nn.Module):
         """The mean over the atoms."""
         value = distribution_mean(logits)
         return value.squeeze(-1) if self.of_each_action else value
+
+
+class RewardWeights(nn.Module):
+    """Holds the weights ``[M]`` of a vector reward in a buffer, or ``None`` for ones.
+
+    A loss and its policies share one object, so that weights assigned during a run reach all of
+    them. Only the state dict of a policy holds them. A cast begins with the numbers as they were
+    assigned, so that one to a higher precision loses nothing.
+
+    >>> weights = RewardWeights()
+    >>> weights.assign([1.0, -0.5], like=torch.zeros(()))
+    >>> weights.value
+    tensor([ 1.0000, -0.5000])
+    """
+
+    value: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("value", None, persistent=False)
+        self._assigned: list[float] = []
+
+    def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
+        """Change the weights.
+
+        Args:
+            weights: ``[M]`` numbers, or ``None``.
+            like: any tensor of the dtype and device wanted.
+        """
+        if weights is None:
+            self.value = None
+            return
+        self._assigned = [float(weight) for weight in weights]
+        value = torch.tensor(self._assigned, dtype=like.dtype, device=like.device)
+        if self.value is not None and self.value.shape == value.shape:
+            self.value.copy_(value)  # a compiled update holds this tensor
+        else:
+            self.value = value
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RewardWeights:
+        super()._apply(fn, recurse)
+        if self.value is not None:
+            self.assign(self._assigned, like=self.value)
+        return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        saved = state_dict.get(f"{prefix}value")
+        if saved is not None:  # whether or not there were weights before
+            self.assign(saved, like=saved if self.value is None else self.value)

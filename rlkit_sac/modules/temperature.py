@@ -1,14 +1,13 @@
-"""The temperature: the weight of the entropy against the reward, tuned to a target entropy."""
+"""The weight of the entropy against the reward: the temperature, and what may center entropies."""
 
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import temperature_loss
+from rlkit_sac.functional import masked_mean
 
 AlphaParametrization = Literal["log", "exp", "direct"]
 
@@ -18,7 +17,7 @@ DIRECT_ALPHA_FLOOR = 1e-6
 
 @dataclass(frozen=True)
 class Temperature:
-    r"""Parametrization, bounds and loss of the temperature :math:`\alpha`.
+    r"""Parametrization and bounds of the temperature :math:`\alpha`.
 
     ============  =================  ==========================================================
     mode          parameter holds    loss of a sample
@@ -28,9 +27,10 @@ class Temperature:
     ``"direct"``  :math:`\alpha`     :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
     ============  =================  ==========================================================
 
-    The loss clamps the parameter to its bounds. Where the parameter is outside (a plain training
-    loop does not project), only gradients whose descent leads back inside pass, so that it neither
-    gets stuck nor drifts. The direct parametrization has a floor, :data:`DIRECT_ALPHA_FLOOR`.
+    :meth:`multiplier` clamps the parameter to its bounds. Where the parameter is outside (a plain
+    training loop does not project), only gradients whose descent leads back inside pass, so that it
+    neither gets stuck nor drifts. The direct parametrization has a floor,
+    :data:`DIRECT_ALPHA_FLOOR`.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
 
@@ -38,9 +38,6 @@ class Temperature:
         mode: ``"log"``, ``"exp"`` or ``"direct"``.
         minimum: lower bound of :math:`\alpha`, or ``None``.
         maximum: upper bound of :math:`\alpha`, or ``None``.
-
-    Raises:
-        ConfigError: for an unknown mode or impossible bounds.
 
     >>> Temperature("log", maximum=0.5).alpha(torch.tensor(0.0))
     tensor(0.5000)
@@ -50,16 +47,14 @@ class Temperature:
     minimum: float | None = None
     maximum: float | None = None
 
-    _parameter_bounds: ClassVar[tuple[float, float]]  # set once they are checked
+    _parameter_bounds: ClassVar[tuple[float, float]]
 
     def __post_init__(self) -> None:
-        if self.mode not in ("log", "exp", "direct"):
-            raise ConfigError(
-                f"alpha_parametrization {self.mode!r} is not 'log', 'exp' or 'direct'"
-            )
-        if None not in (self.minimum, self.maximum) and not self.minimum <= self.maximum:  # type: ignore[operator]
-            raise ConfigError(f"min_alpha {self.minimum} is above max_alpha {self.maximum}")
-        object.__setattr__(self, "_parameter_bounds", self._find_bounds())
+        lower, upper = self.minimum or 0.0, math.inf if self.maximum is None else self.maximum
+        bounds = math.log(lower) if lower > 0 else -math.inf, math.log(upper)
+        if self.mode == "direct":
+            bounds = max(lower, DIRECT_ALPHA_FLOOR), upper
+        object.__setattr__(self, "_parameter_bounds", bounds)
 
     def initial_parameter(self, alpha_init: float) -> float:
         """The parameter's start for a temperature ``alpha_init``, moved inside the bounds."""
@@ -72,24 +67,15 @@ class Temperature:
         inside = parameter.detach().clamp(*self._parameter_bounds)
         return inside if self.mode == "direct" else inside.exp()
 
-    def loss(
-        self, parameter: Tensor, neg_log_prob: Tensor, target_entropy: float | Tensor
-    ) -> Tensor:
-        """The loss of each sample; ``neg_log_prob`` ``[*]`` and the target are in nats."""
+    def multiplier(self, parameter: Tensor) -> Tensor:
+        r"""What the loss multiplies, :math:`\log\alpha` or :math:`\alpha`, within its bounds."""
         inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds)
-        factor = inside.exp() if self.mode == "exp" else inside
-        return temperature_loss(factor, neg_log_prob, target_entropy)
+        return inside.exp() if self.mode == "exp" else inside
 
     def project_(self, parameter: Tensor) -> None:
         """Move the parameter inside its bounds in place; call it after an optimizer step."""
         with torch.no_grad():
             parameter.clamp_(*self._parameter_bounds)
-
-    def _find_bounds(self) -> tuple[float, float]:
-        lower, upper = self.minimum or 0.0, math.inf if self.maximum is None else self.maximum
-        if self.mode == "direct":
-            return max(lower, DIRECT_ALPHA_FLOOR), upper
-        return math.log(lower) if lower > 0 else -math.inf, math.log(upper)
 
 
 class _ClampLeadingBack(torch.autograd.Function):
@@ -111,3 +97,52 @@ class _ClampLeadingBack(torch.autograd.Function):
         lower, upper = ctx.bounds
         outward = ((parameter > upper) & (gradient < 0)) | ((parameter < lower) & (gradient > 0))
         return torch.where(outward, torch.zeros_like(gradient), gradient), None, None
+
+
+class RunningLogProb(nn.Module):
+    r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
+
+    The k-th batch moves the mean towards the batch mean with the rate :math:`8/(7+k)`, so the
+    first sets it. It is updated in training mode with gradients enabled only; batches without
+    a valid step are ignored.
+
+    Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
+
+    Args:
+        like: a tensor of the dtype and the device.
+
+    >>> center = RunningLogProb(torch.zeros(()))
+    >>> center.move(torch.tensor([2.0, 4.0]))
+    >>> center(torch.tensor([4.0]))
+    tensor([1.])
+    """
+
+    mean: Tensor
+    count: Tensor
+
+    def __init__(self, like: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", like.detach().new_zeros(()))
+        self.register_buffer("count", like.new_zeros((), dtype=torch.int64))
+
+    def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
+        """Move towards the mean log-probability of a batch, unless that is not finite.
+
+        Args:
+            log_prob: ``[*]``.
+            valid: bool ``[*]``, or ``None`` if every step is valid.
+        """
+        if not (self.training and torch.is_grad_enabled()):
+            return
+        with torch.no_grad():
+            # Selected on the device: a branch would make the processor wait for it.
+            mean = masked_mean(log_prob, valid)
+            # Terminal states may be NaN, which must not stay in the running mean.
+            counts = mean.isfinite() if valid is None else mean.isfinite() & valid.any()
+            self.count += counts.to(torch.int64)
+            rate = 8 / (7 + self.count.to(self.mean.dtype))
+            self.mean += torch.where(counts, rate * (mean - self.mean), torch.zeros_like(mean))
+
+    def forward(self, log_prob: Tensor) -> Tensor:
+        """``log_prob`` minus the running mean."""
+        return log_prob - self.mean

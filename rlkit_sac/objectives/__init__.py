@@ -1,7 +1,6 @@
 """TorchRL loss modules: the soft actor-critic family, and actor-critic with experience replay."""
 
 from rlkit_sac.objectives.acer.acer_loss import ACERLoss as ACERLoss
-from rlkit_sac.objectives.acer.acer_loss import check_trust_region_space as check_trust_region_space
 from rlkit_sac.objectives.acer.segments import ACEROptions as ACEROptions
 from rlkit_sac.objectives.arguments import LossOptions as LossOptions
 from rlkit_sac.objectives.arguments import SACOptions as SACOptions

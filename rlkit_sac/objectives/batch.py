@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.consecutive import check_consecutive
+from rlkit_sac.objectives.previous_step import is_previous_step_key, one_step_later
 
 try:
     from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
 except ImportError:  # it is not public; without it, losses that read values run uncompiled
     _proxy_mode: Callable[[], None] = lambda: None  # type: ignore[no-redef]  # noqa: E731
-
-#: At the next state they tell of the step of the batch.
-PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,6 @@ class TransitionKeys:
         actions: the accepted key of each part of the action, by the entry that holds it.
         networks: entries that the networks read.
         priors: entries that the priors read.
-        outcomes: the accepted keys of what is read under ``next`` alone.
         recurrent: whether a network has a memory.
 
     Attributes:
@@ -68,13 +64,11 @@ class TransitionKeys:
         networks: Iterable[NestedKey],
         priors: Iterable[NestedKey] = (),
         *,
-        outcomes: Sequence[str],
         recurrent: bool,
     ) -> None:
         self.actions = actions
-        self.outcomes = {
-            unravel_key(("next", getattr(tensor_keys, role))): role for role in outcomes
-        }
+        roles = ("reward", "done", "terminated")  # of what is read under ``next`` alone
+        self.outcomes = {unravel_key(("next", getattr(tensor_keys, role))): role for role in roles}
         self._done = unravel_key(("next", tensor_keys.done))
         self._unchecked = 100  # batches, which are read to compare their steps
         self._steps_to_next_obs = tensor_keys.steps_to_next_obs
@@ -158,44 +152,6 @@ def unraveled(*keys: NestedKey) -> list[NestedKey]:
     return list(dict.fromkeys(map(unravel_key, keys)))
 
 
-def is_previous_step_key(key: NestedKey) -> bool:
-    """Whether an entry of a state describes the previous step.
-
-    >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
-    (True, False)
-    """
-    return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
-
-
-def one_step_later(
-    key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
-) -> Tensor | TensorDictBase:
-    """The value at the next state of an entry that describes the previous step.
-
-    Args:
-        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
-            ``("prev_action", part)``, that part of it.
-        batch: of transitions.
-        action_keys: of the parts of its action.
-
-    Raises:
-        BatchError: for a part that the action does not have.
-    """
-    if key == IS_INIT:
-        return torch.zeros_like(batch.get(key), dtype=torch.bool)
-    if not isinstance(key, tuple) and len(action_keys) == 1:
-        return batch.get(action_keys[0])
-    parts = {unravel_key(part)[-1]: batch.get(part) for part in action_keys}
-    if not isinstance(key, tuple):
-        return TensorDict(parts, batch_size=batch.batch_size)
-    if key[-1] not in parts:
-        raise BatchError(
-            f"a prior or memory reads {key!r}, but the parts of the action are {', '.join(parts)}: "
-            "call them alike"
-        )
-    return parts[key[-1]]
-
-
 _WRITERS = {
     "prev_action": "make_env does, elsewhere the transform rlkit_sac.envs.PreviousAction",
     "action_mask": "make_env does for a task that gives masks",
@@ -236,6 +192,64 @@ Add it, or let the networks read what is there
     if root in _WRITERS:
         mend = f"let the environment write it: {_WRITERS[root]}"
     raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
+
+
+def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
+    """Return the steps ``[*, T, 1]`` after which the trajectory does not go on in the row."""
+    if valid is None:
+        return done
+    last, invalid = torch.zeros_like(done[..., -1:, :]), ~valid.unsqueeze(-1)
+    return done | invalid | torch.cat([invalid[..., 1:, :], last], -2)
+
+
+def check_consecutive(
+    what: str, batch: TensorDictBase, keys: Iterable[NestedKey], done: Tensor, valid: Tensor | None
+) -> None:
+    """Refuse rows in which a step is not the one that follows the step before it.
+
+    It is where the next state of the one is the state of the other. As transforms of a buffer may
+    stack or shift observations at sampling, some of their numbers suffice where ``index``, the
+    place in the storage, moves alike in a third of the steps. Rows ``[*, T]`` without ``index`` of
+    which no step follows, such as random numbers, are warned of.
+
+    Args:
+        what: needs such rows.
+        batch: ``[*, T]``.
+        keys: entries of the states.
+        done: ``[*, T, 1]``, where a step need not be followed by its successor.
+        valid: bool ``[*, T]``, or ``None`` where every step is valid.
+
+    Raises:
+        BatchError: naming the first such row and step.
+
+    >>> from tensordict import TensorDict
+    >>> following = TensorDict(position=torch.tensor([[6, 7, 9]]), batch_size=[1, 3])
+    >>> batch = TensorDict(position=torch.tensor([[5, 6, 8]]), next=following, batch_size=[1, 3])
+    >>> check_consecutive("TD(lambda)", batch, ["position"], torch.zeros(1, 3, 1), None)
+    Traceback (most recent call last):
+    rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
+    """
+    follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
+    pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
+    # Masks and flags are not compared: they tell little of a state.
+    pairs = [(a, b) for a, b in pairs if a.shape == b.shape and a.dtype != torch.bool]
+    changed = [(a != b) & ~a.isnan() for a, b in pairs]
+    if not changed or not bool(follows.any()):
+        return
+    moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
+    moves_alike = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
+    differs = torch.cat([change.reshape(*follows.shape, -1) for change in changed], -1)[follows]
+    broken = differs.any(-1)
+    if not bool(broken.any()) or (moves_alike and not bool(differs.all())):
+        return
+    *row, step = follows.nonzero()[broken][0].tolist()
+    text = (
+        f"{what} needs rows [*, T] of consecutive steps, but step {step + 1} of row {row} does "
+        f"not follow step {step}: draw slices or segments, and reshape them to [B, T]"
+    )
+    if index is not None or batch.ndim == 1 or not bool(broken.all()):
+        raise BatchError(text)
+    warnings.warn(text, stacklevel=2)
 
 
 def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:

@@ -74,8 +74,6 @@ class LossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
 
-    #: The accepted keys of the entries that are read under ``next`` alone.
-    outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
@@ -141,7 +139,6 @@ class LossContract(LossModule):
             self._actions,
             self._network_keys(),
             self._prior_keys,
-            outcomes=self.outcomes,
             recurrent=bool(self.recurrent),
         )
 
@@ -389,8 +386,7 @@ class LossContract(LossModule):
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
         """The reduced value of a single loss, with the batch's importance weights."""
-        trained = batch[..., self.burn_in :] if self.burn_in else batch
-        return self._reduce(loss, trained, self._importance_weights(trained))
+        return self._output({"loss": loss}, {}, batch).get("loss")
 
     def _with_burn_in(self, values: Tensor) -> Tensor:
         """Values ``[*, T']`` of the steps that losses cover, after zeros for the burn-in."""

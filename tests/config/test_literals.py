@@ -13,7 +13,7 @@ from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.graph import MatmulPrecision
 from rlkit_sac.modules import ActionKind
 from rlkit_sac.modules.encoders import EncoderKind
-from rlkit_sac.modules.perceptron import ACTIVATIONS, LogStdMode
+from rlkit_sac.modules.layers import ACTIVATIONS, LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
 
 

@@ -3,7 +3,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.modules import state_action_critic, state_critic
-from rlkit_sac.modules.perceptron import ACTIVATIONS
+from rlkit_sac.modules.layers import ACTIVATIONS
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from rlkit_sac.functional import temperature_loss
 from rlkit_sac.modules.temperature import DIRECT_ALPHA_FLOOR, Temperature
 
 MODES = ["log", "exp", "direct"]
@@ -20,7 +21,9 @@ def stands_for(mode: str, alpha: float) -> float:
 
 
 def gradient(temperature: Temperature, at: Tensor, target_entropy: float) -> float:
-    (found,) = torch.autograd.grad(temperature.loss(at, NEG_LOG_PROB, target_entropy).mean(), at)
+    (found,) = torch.autograd.grad(
+        temperature_loss(temperature.multiplier(at), NEG_LOG_PROB, target_entropy).mean(), at
+    )
     return found.item()
 
 
@@ -33,7 +36,7 @@ def test_values_and_gradients(mode: str, factor: float, slope: float) -> None:
     temperature, at = Temperature(mode), parameter(stands_for(mode, 0.2))
     assert temperature.alpha(at).item() == pytest.approx(0.2, abs=1e-15)
     assert not temperature.alpha(at).requires_grad
-    loss = temperature.loss(at, NEG_LOG_PROB, -1.0)
+    loss = temperature_loss(temperature.multiplier(at), NEG_LOG_PROB, -1.0)
     assert loss.tolist() == pytest.approx([2 * factor, 0.5 * factor, 3.5 * factor], abs=1e-12)
     assert gradient(temperature, at, -1.0) == pytest.approx(2 * slope, abs=1e-12)
     assert gradient(temperature, at, 3.0) == pytest.approx(-2 * slope, abs=1e-12)
@@ -57,9 +60,9 @@ def test_the_bounds_work_alone_and_together(
         at = parameter(stands_for(mode, alpha))
         assert temperature.alpha(at).item() == pytest.approx(wanted, abs=1e-12)
         factor = math.log(wanted) if mode == "log" else wanted
-        assert temperature.loss(at, torch.ones(1).double(), 0.0).item() == pytest.approx(
-            factor, abs=1e-12
-        )
+        assert temperature_loss(
+            temperature.multiplier(at), torch.ones(1).double(), 0.0
+        ).item() == pytest.approx(factor, abs=1e-12)
         assert at.item() == stands_for(mode, alpha)  # reading changes nothing
         temperature.project_(at)
         assert at.item() == pytest.approx(stands_for(mode, wanted), abs=1e-12)

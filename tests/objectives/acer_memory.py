@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from rlkit_sac.modules import GRUMemory, LSTMMemory, MemoryOptions
+from rlkit_sac.modules.layers import PreviousStep
 from rlkit_sac.modules.memory import cells_of
-from rlkit_sac.modules.recurrent import PreviousStep
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives import memory_references
 from tests.objectives.acer_networks import (

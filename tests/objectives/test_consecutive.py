@@ -25,7 +25,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.data import SliceSampler, TrajectorySampler, random_shift
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.consecutive import check_consecutive
+from rlkit_sac.objectives.batch import check_consecutive
 from rlkit_sac.valid_steps import valid_steps
 from tests.objectives.acer_networks import make_acer, make_segments
 from tests.objectives.losses import own_loss

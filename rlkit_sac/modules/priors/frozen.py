@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, cast
+from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
@@ -133,24 +133,6 @@ class FrozenPrior(nn.Module):
         wanted = unravel_key(key)
         named = {unravel_key(name): part for name, part in parts.items()}
         return named[wanted if wanted in named else wanted[-1]]
-
-
-class FactorPriors(nn.ModuleDict):
-    """The :class:`FrozenPrior` of each of a policy's factors, or one over all of them.
-
-    Their names are ``prior_<factor>``, or ``prior`` for one over all factors or the only one.
-    """
-
-    def find(self, factor: str) -> FrozenPrior | None:
-        """Return the prior of a factor, if it has one."""
-        keys = (f"prior_{factor}", "prior")
-        return next((cast(FrozenPrior, self[key]) for key in keys if key in self), None)
-
-    @property
-    def in_keys(self) -> list[NestedKey]:
-        """Entries that the priors read at a state."""
-        read = (key for module in self.values() for key in cast(FrozenPrior, module).in_keys)
-        return list(dict.fromkeys(read))
 
 
 def frozen_copy(module: nn.Module) -> nn.Module:

@@ -1,4 +1,11 @@
-"""The loss of actor-critic with experience replay."""
+r"""One update of actor-critic with experience replay, in the order of its equations.
+
+:meth:`ACERLoss.forward` and what it calls here are algorithms 2 and 3 of the paper. What differs
+between categorical and Gaussian policies is in :mod:`~rlkit_sac.objectives.acer.terms`; ratios and
+their truncation are in :mod:`~rlkit_sac.functional.importance`, targets in
+:mod:`~rlkit_sac.functional.retrace`, the projection in :mod:`~rlkit_sac.functional.trust_region`.
+Losses ``[*, T]`` are one number for each step.
+"""
 
 from __future__ import annotations
 
@@ -11,50 +18,27 @@ import torch
 from tensordict import TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, dispatch
 from torch import Tensor
-from torch.distributions import Categorical, Distribution
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.config.acer import ACERLossConfig
 from rlkit_sac.config.options import NonNegativeFloat, check_value
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
-from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.behavior import ActionKind, distribution_parameters
 from rlkit_sac.objectives.acer.segments import (
     DUELING,
     ACEROptions,
     SegmentLoss,
-    Segments,
     full_precision,
+    policy_log_probs,
 )
-from rlkit_sac.objectives.acer.terms import ACERTerms, CategoricalTerms, Gaussian, GaussianTerms
+from rlkit_sac.objectives.acer.terms import ACERTerms
 from rlkit_sac.objectives.arguments import read_options, with_options_from
-from rlkit_sac.objectives.batch import check_action, check_index
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _SCALARS = ("kl", "entropy", "value")
 _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "explained_variance")
-
-
-def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
-    """Refuse a trust region space that does not belong to the policy's distribution.
-
-    Args:
-        space: ``trust_region_space`` of :class:`ACERLoss`.
-        kind: of the policy's actions.
-
-    Raises:
-        ConfigError: naming the valid ones.
-
-    >>> check_trust_region_space("loc_var", "discrete")
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.ConfigError: trust_region_space must be 'logits', 'log_probs' ...
-    """
-    if space is not None:
-        check_value("trust_region_space", space, _SPACES[kind])
 
 
 class Evaluation(NamedTuple):
@@ -63,9 +47,10 @@ class Evaluation(NamedTuple):
     Attributes:
         terms: the policy and its critic at each step.
         ratio: :math:`\rho`, ``[*, T]``.
-        advantage: of the policy loss, without gradient.
+        advantage: A of the policy loss, without gradient.
         q_ret: the Retrace targets.
-        threshold: c, at which ratios are truncated; ``None`` for no truncation, as on-policy.
+        threshold: c, at which ratios are truncated; ``None``, always on-policy, for no correction,
+            and a cap on ratios against overflow only.
         valid: bool; ``None`` where all steps are.
     """
 
@@ -88,7 +73,8 @@ class ACERLoss(SegmentLoss):
     With the importance ratios :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)`, where :math:`\mu` is
     the behavior policy whose distribution parameters the segment stores, the Retrace targets
     :math:`Q^{ret}` of :func:`~rlkit_sac.functional.retrace_return`, and the advantage
-    :math:`A_t = Q^{ret}_t - V(s_t)`,
+    :math:`A_t = Q^{ret}_t - V(s_t)` (with ``use_q_opc`` :math:`Q^{opc}_t` of
+    :func:`~rlkit_sac.functional.opc_return` in place of :math:`Q^{ret}_t`),
 
     .. math::
         L_\pi &= -\min(c, \rho_t) A_t \log\pi(a_t|s_t)
@@ -96,12 +82,12 @@ class ACERLoss(SegmentLoss):
         L_Q &= \tfrac12 (Q^{ret}_t - Q(s_t, a_t))^2 \\
         L_H &= -\beta\, H(\pi(\cdot|s_t))
 
-    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only. With discrete actions
-    the expectation is exact and :math:`V = \sum_a \pi(a) Q(a)` has no gradient. With continuous
-    ones it is estimated with one sample, and :math:`L_Q` has a second term for V,
-    :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) - V(s_t))^2`, in which only the
-    last V has a gradient. Source: Wang et al. 2016 (arXiv:1611.01224),
-    algorithms 1 to 3.
+    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only, and with continuous
+    actions through V. With discrete actions the expectation is exact and :math:`V = \sum_a \pi(a)
+    Q(a)` has no gradient. With continuous ones it is estimated with one sample, and :math:`L_Q` has
+    a second term for V, :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) -
+    V(s_t))^2`, in which only the last V has a gradient. Source: Wang et al. 2016
+    (arXiv:1611.01224), algorithms 1 to 3.
 
     **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters
     :math:`\phi` is projected at each step by :func:`~rlkit_sac.functional.project_gradient`, with k
@@ -121,8 +107,9 @@ class ACERLoss(SegmentLoss):
     ``("behavior", "scale")`` ``[*, T, D]``, as :meth:`policy` writes them; ``("collector",
     "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
     episodes and padding: the recursion restarts where the episode is done and before invalid
-    steps, from the value of the next state, or 0 where the episode terminated. Rows whose steps do
-    not follow each other are refused where ``("collector", "traj_ids")`` shows it.
+    steps, from the value of the next state, or 0 where the episode terminated. Rows whose next
+    states are not the states of their next steps are refused, or warned of, in the first 100
+    batches on the CPU.
 
     Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their coefficients,
     whose sum is the total loss, float32 under autocast; ``kl`` :math:`D(\bar\pi \Vert \pi)` and
@@ -134,7 +121,8 @@ class ACERLoss(SegmentLoss):
     :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
 
     **Masks.** After ``set_keys(action_mask="action_mask")`` it reads this mask of allowed actions,
-    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these.
+    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these. A
+    stored action that its mask forbids has the critic's value, and is trained as any other.
 
     **Memory.** Networks with a GRU or an LSTM (``memory`` of the builders) read ``is_init`` and
     ``prev_action``, which no batch needs under ``next``. They begin a row with the state that the
@@ -191,17 +179,14 @@ class ACERLoss(SegmentLoss):
         if loss_options.reduction == "mean" and not section.normalize_loss_by_steps:
             loss_options = replace(loss_options, reduction="sum")
         super().__init__(actor_network, critic_network, loss_options)
-        check_trust_region_space(section.trust_region_space, self.kind)
-        exact = get_args(_SPACES[self.kind])[0]
+        spaces = _SPACES[self.kind]
+        check_value("trust_region_space", section.trust_region_space, spaces | None)
+        exact = get_args(spaces)[0]
         self.trust_region_space: Any = section.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.
         self._space: Any = self.trust_region_space if section.use_trust_region else exact
-        self.beta, self.policy_coef, self.critic_coef = (
-            section.beta,
-            section.policy_coef,
-            section.critic_coef,
-        )
-        self.reward_scale = section.reward_scale
+        self.policy_coef, self.critic_coef = section.policy_coef, section.critic_coef
+        self.beta, self.reward_scale = section.beta, section.reward_scale
         self.truncation_threshold = section.truncation_threshold
         self.use_trust_region = section.use_trust_region
         self.trust_region_delta = section.trust_region_delta
@@ -219,11 +204,11 @@ class ACERLoss(SegmentLoss):
             tensordict: the segments, which are not changed.
             on_policy: whether the present policy has taken their actions; default: the attribute.
         """
-        steps = self._evaluate(tensordict, on_policy)
+        evaluation = self._evaluate(tensordict, on_policy)
         parts = {
-            "loss_actor": self._actor_part(steps),
-            "loss_critic": self._critic_part(steps),
-            "loss_entropy": self._entropy_part(steps),
+            "loss_actor": self._actor_part(evaluation),
+            "loss_critic": self._critic_part(evaluation),
+            "loss_entropy": self._entropy_part(evaluation),
         }
         scalars = {key: value for _, some in parts.values() for key, value in some.items()}
         return self._output(
@@ -258,9 +243,10 @@ class ACERLoss(SegmentLoss):
         return self._reduce_alone(loss, batch), scalars
 
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
-        """One pass of the networks, one draw of every sample, and the targets.
+        r"""One pass of the networks, one draw of every sample, targets and advantage.
 
-        The Retrace targets are those of algorithm 2; Q_opc of the advantage that of algorithm 3.
+        :math:`Q^{ret}`, with the traces :math:`\min(1, \rho^{1/D})`, is the critic's target, and
+        that of the advantage, unless ``use_q_opc`` takes :math:`Q^{opc}` there.
         """
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
@@ -280,21 +266,24 @@ class ACERLoss(SegmentLoss):
         reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
         value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
         trace = F.retrace_coefficient(terms.log_ratio, terms.action_dim)
-        q_ret = q_of_advantage = F.retrace_return(
+        q_ret = advantage_target = F.retrace_return(
             reward, value, q, trace, next_value, cut, gamma=gamma, valid=valid
         )
         if self.use_q_opc:
-            q_of_advantage = F.opc_return(
+            advantage_target = F.opc_return(
                 reward, value, q, next_value, cut, gamma=gamma, valid=valid
             )
         threshold = self.truncation_threshold if segments.behavior else None
         ratio = F.importance_ratio(terms.log_ratio)
-        return Evaluation(terms, ratio, q_of_advantage - value, q_ret, threshold, valid)
+        return Evaluation(terms, ratio, advantage_target - value, q_ret, threshold, valid)
 
-    def _actor_part(self, steps: Evaluation) -> Part:
-        """The policy loss, its gradient g projected onto the trust region (eq. 9 to 12)."""
-        terms, valid, ratio, threshold = steps.terms, steps.valid, steps.ratio, steps.threshold
-        weight = F.truncate_ratio(ratio, threshold) * steps.advantage
+    def _actor_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_\pi = -\min(c, \rho) A \log\pi(a|s) - E_\pi[\dots]`, eq. 9 to 12.
+
+        Its gradient g with respect to :math:`\phi` is projected onto the trust region.
+        """
+        terms, ratio, advantage, _, threshold, valid = evaluation
+        weight = F.truncate_ratio(ratio, threshold) * advantage
         loss, gradient = terms.policy_gradient(weight, threshold)
         projected = gradient
         if self.use_trust_region:
@@ -311,13 +300,13 @@ class ACERLoss(SegmentLoss):
             scalars["projected"] = F.masked_mean(changed.to(ratio.dtype), valid)
         return self.policy_coef * loss, scalars
 
-    def _critic_part(self, steps: Evaluation) -> Part:
-        """The regression of Q, and with continuous actions of V, on the Retrace targets."""
-        terms, q_ret, valid = steps.terms, steps.q_ret, steps.valid
+    def _critic_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_Q = \tfrac12 (Q^{ret} - Q(s, a))^2`, with continuous actions also that of V."""
+        terms, ratio, _, q_ret, _, valid = evaluation
         error = q_ret - terms.q
         loss = 0.5 * error.square()
         if self.kind == "continuous":  # algorithm 3: V has a target of its own
-            target = terms.value.detach() + steps.ratio.clamp_max(1.0) * error.detach()
+            target = terms.value.detach() + ratio.clamp_max(1.0) * error.detach()
             loss = loss + 0.5 * (target - terms.value).square()
         scalars = {"value": F.masked_mean(terms.value.detach(), valid)}
         if self.diagnostics:
@@ -329,79 +318,11 @@ class ACERLoss(SegmentLoss):
             )
         return self.critic_coef * loss, scalars
 
-    def _entropy_part(self, steps: Evaluation) -> Part:
-        """Minus the entropy, weighted."""
-        entropy = steps.terms.entropy
-        scalars = {"entropy": F.masked_mean(entropy.detach(), steps.valid)}
+    def _entropy_part(self, evaluation: Evaluation) -> Part:
+        r""":math:`L_H = -\beta H(\pi(\cdot|s))`, times ``policy_coef``."""
+        entropy = evaluation.terms.entropy
+        scalars = {"entropy": F.masked_mean(entropy.detach(), evaluation.valid)}
         return -self.policy_coef * self.beta * entropy, scalars
-
-    # ------------------------------------------------------------------ the terms of each kind
-
-    def _categorical_terms(
-        self,
-        segments: Segments,
-        states: TensorDictBase,
-        policy: Distribution,
-        average: Distribution,
-    ) -> CategoricalTerms:
-        action = segments.batch.get(self.tensor_keys.action)
-        allowed = self._allowed(segments.states, policy)
-        log_prob = _log_probs(policy, allowed)
-        check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
-        behavior = self._behavior(segments, log_prob)
-        values = self._action_values(states)
-        if values.shape != log_prob.shape:
-            raise BatchError(
-                f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
-                f"logits have {list(log_prob.shape)}: wanted one value for each action"
-            )
-        return CategoricalTerms(
-            log_prob,
-            _log_probs(average, allowed),
-            None if behavior is None else behavior[0].log_softmax(-1),
-            values,
-            action.long(),
-            self._space,
-            allowed,
-        )
-
-    def _gaussian_terms(
-        self,
-        segments: Segments,
-        states: TensorDictBase,
-        policy: Distribution,
-        average: Distribution,
-    ) -> GaussianTerms:
-        action = segments.batch.get(self.tensor_keys.action).detach()
-        live = _gaussian(policy)
-        check_action(action, live.loc, self.tensor_keys.action)
-        behavior = self._behavior(segments, live.loc)
-        critic, sampled = self._dueling, None
-        of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
-        value = full_precision(critic.state_value(of_value))
-        q = value + critic.relative_advantage(of_advantage, action, policy)
-        if behavior is not None and self.truncation_threshold is not None:
-            with torch.no_grad():
-                sampled_action = critic.sampler(policy, 1)[0]
-                sampled_q = value + critic.relative_advantage(of_advantage, sampled_action, policy)
-                sampled = sampled_action, sampled_q.squeeze(-1)
-        return GaussianTerms(
-            live,
-            _gaussian(average),
-            None if behavior is None else Gaussian(*behavior),
-            value.squeeze(-1),
-            q.squeeze(-1),
-            action,
-            sampled,
-            self._space,
-        )
-
-    def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
-        """The mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
-        if self.tensor_keys.action_mask is None:
-            return None
-        (logits,) = distribution_parameters(policy)
-        return read_action_mask(states, self.tensor_keys.action_mask, logits)
 
     @torch.no_grad()
     def _next_value(self, states: TensorDictBase) -> Tensor:
@@ -412,7 +333,7 @@ class ACERLoss(SegmentLoss):
             allowed, values = self._allowed(before, policy), self._action_values(states)
             if allowed is not None:
                 values = F.without_forbidden(values, allowed)
-            return (_log_probs(policy, allowed).exp() * values).sum(-1)
+            return (policy_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._head_inputs(DUELING[0], states)
@@ -446,18 +367,3 @@ class ACERLoss(SegmentLoss):
     def _default_out_keys(self) -> list[str]:
         losses = ("loss_actor", "loss_critic", "loss_entropy")
         return [*losses, *_SCALARS, *(_DIAGNOSTICS if self.diagnostics else ())]
-
-
-def _log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
-    """Log-probabilities ``[*, A]``; half precision could not normalize them."""
-    assert isinstance(policy, Categorical)
-    logits = policy.logits
-    if allowed is not None:
-        logits = getattr(policy, "given_logits", logits)
-    wide = full_precision(logits)
-    same = wide is logits and allowed is None
-    return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
-
-
-def _gaussian(policy: Distribution) -> Gaussian:
-    return Gaussian(*map(full_precision, distribution_parameters(policy)))

@@ -1,27 +1,36 @@
-"""Losses over segments of trajectories: their networks, keys and checks."""
+"""Losses over segments of trajectories: their networks, keys and checks, and inputs of terms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import ProbabilisticTensorDictSequential, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor
-from torch.distributions import Distribution
+from torch.distributions import Categorical, Distribution
 from torchrl.modules import ActorValueOperator
 
+from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
 from rlkit_sac.modules.actors import policy_operator
-from rlkit_sac.modules.allowed_actions import build_dist
-from rlkit_sac.modules.behavior import ActionKind, action_kind
+from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
+from rlkit_sac.modules.behavior import ActionKind, action_kind, distribution_parameters
+from rlkit_sac.objectives.acer.terms import CategoricalTerms, Gaussian, GaussianTerms
 from rlkit_sac.objectives.arguments import LossOptions
-from rlkit_sac.objectives.batch import Transitions, check_reward, fill_invalid, unraveled
-from rlkit_sac.objectives.checks import discrete_leaf
-from rlkit_sac.objectives.consecutive import cut_steps
+from rlkit_sac.objectives.batch import (
+    Transitions,
+    check_action,
+    check_index,
+    check_reward,
+    cut_steps,
+    unraveled,
+)
+from rlkit_sac.objectives.checks import check_writes, discrete_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 
@@ -33,6 +42,22 @@ def full_precision(x: Tensor) -> Tensor:
     torch.float32
     """
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def policy_log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
+    """Log-probabilities ``[*, A]``; half precision could not normalize them."""
+    assert isinstance(policy, Categorical)
+    logits = policy.logits
+    if allowed is not None:
+        logits = getattr(policy, "given_logits", logits)
+    wide = full_precision(logits)
+    same = wide is logits and allowed is None
+    return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
+
+
+def policy_gaussian(policy: Distribution) -> Gaussian:
+    """Mean and standard deviation ``[*, D]``, not of half precision."""
+    return Gaussian(*map(full_precision, distribution_parameters(policy)))
 
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
@@ -90,6 +115,9 @@ class SegmentLoss(LossContract):
     target_critic_network_params: TensorDictParams
 
     kind: ActionKind
+    truncation_threshold: float | None
+    #: Of the policy's parameters.
+    _space: Any
 
     def __init__(
         self,
@@ -156,13 +184,8 @@ class SegmentLoss(LossContract):
 
     def _action_values(self, states: TensorDictBase) -> Tensor:
         """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
-        critic, key = self._head(CRITIC), unravel_key(self.tensor_keys.action_value)
-        if key not in map(unravel_key, critic.out_keys):
-            raise BatchError(
-                f"critic_network writes {critic.out_keys}, not {key!r}: name its output so, or "
-                "name the right one with set_keys(action_value=...)"
-            )
-        return full_precision(critic(self._head_inputs(CRITIC, states)).get(key))
+        written = self._head(CRITIC)(self._head_inputs(CRITIC, states))
+        return full_precision(written.get(self.tensor_keys.action_value))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
@@ -184,22 +207,21 @@ class SegmentLoss(LossContract):
 
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
         """Check a batch and select what the losses need."""
-        keys, behavior = self.tensor_keys, self._behavior_keys()
-        required = [key for key in self.in_keys if key not in behavior]
-        valid = self._valid_steps(tensordict)
-        if self._transition_keys is None:
-            self._transition_keys = self._find_transition_keys()
-        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
-        if on_policy:
-            behavior = []
-        missing = [key for key in behavior if tensordict.get(key, None) is None]
-        if missing:
+        keys, stored = self.tensor_keys, self._behavior_keys()
+        behavior = [] if on_policy else stored
+        if missing := [key for key in behavior if tensordict.get(key, None) is None]:
             raise BatchError(
                 f"the batch has no entry {', '.join(map(repr, missing))}, the distribution that "
                 "its actions were drawn from: collect with policy() of the loss, which stores it, "
                 "or say on_policy=True of segments that the present policy has just collected"
             )
-        read.batch.update(fill_invalid(tensordict.select(*behavior), read.valid))
+        required = [key for key in self.in_keys if key in behavior or key not in stored]
+        valid = self._valid_steps(tensordict)
+        if self._transition_keys is None:  # after set_keys
+            if self.kind == "discrete":
+                check_writes(CRITIC, self._head(CRITIC), keys.action_value, "action_value")
+            self._transition_keys = self._find_transition_keys()
+        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
         reward, done, terminated = (
             tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
         )
@@ -244,6 +266,74 @@ class SegmentLoss(LossContract):
         if self.kind == "continuous" and segments.valid is not None:
             parameters[1] = parameters[1].masked_fill(~segments.valid.unsqueeze(-1), 1.0)
         return parameters
+
+    # ------------------------------------------------------------------ the terms of each kind
+
+    def _categorical_terms(
+        self,
+        segments: Segments,
+        states: TensorDictBase,
+        policy: Distribution,
+        average: Distribution,
+    ) -> CategoricalTerms:
+        action = segments.batch.get(self.tensor_keys.action)
+        allowed = self._allowed(segments.states, policy)
+        log_prob = policy_log_probs(policy, allowed)
+        check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
+        behavior = self._behavior(segments, log_prob)
+        values = self._action_values(states)
+        if values.shape != log_prob.shape:
+            raise BatchError(
+                f"critic_network wrote values of the shape {list(values.shape)}, but the actor's "
+                f"logits have {list(log_prob.shape)}: wanted one value for each action"
+            )
+        return CategoricalTerms(
+            log_prob,
+            policy_log_probs(average, allowed),
+            None if behavior is None else behavior[0].log_softmax(-1),
+            values,
+            action.long(),
+            self._space,
+            allowed,
+        )
+
+    def _gaussian_terms(
+        self,
+        segments: Segments,
+        states: TensorDictBase,
+        policy: Distribution,
+        average: Distribution,
+    ) -> GaussianTerms:
+        action = segments.batch.get(self.tensor_keys.action).detach()
+        live = policy_gaussian(policy)
+        check_action(action, live.loc, self.tensor_keys.action)
+        behavior = self._behavior(segments, live.loc)
+        critic, sampled = self._dueling, None
+        of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
+        value = full_precision(critic.state_value(of_value))
+        q = value + critic.relative_advantage(of_advantage, action, policy)
+        if behavior is not None and self.truncation_threshold is not None:
+            with torch.no_grad():
+                sampled_action = critic.sampler(policy, 1)[0]
+                sampled_q = value + critic.relative_advantage(of_advantage, sampled_action, policy)
+                sampled = sampled_action, sampled_q.squeeze(-1)
+        return GaussianTerms(
+            live,
+            policy_gaussian(average),
+            None if behavior is None else Gaussian(*behavior),
+            value.squeeze(-1),
+            q.squeeze(-1),
+            action,
+            sampled,
+            self._space,
+        )
+
+    def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
+        """The mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
+        if self.tensor_keys.action_mask is None:
+            return None
+        (logits,) = distribution_parameters(policy)
+        return read_action_mask(states, self.tensor_keys.action_mask, logits)
 
     # ------------------------------------------------------------------ keys
 

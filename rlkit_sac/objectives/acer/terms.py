@@ -25,7 +25,7 @@ class ACERTerms(ABC):
     r"""The terms of ACER's losses at the steps ``[*]`` of segments.
 
     Attributes:
-        value: V, ``[*]``.
+        value: V, ``[*]``, with gradient for Gaussian policies only.
         q: :math:`Q(s, a)` of the stored action, ``[*]``.
         parameters: :math:`\phi`, ``[*, P]``.
         entropy: nats, ``[*]``.
@@ -44,16 +44,20 @@ class ACERTerms(ABC):
 
     @abstractmethod
     def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
-        """Return the value ``[*]`` and the gradient g ``[*, P]`` of the policy loss.
+        r"""Return the value ``[*]`` of the policy loss and its gradient g ``[*, P]``.
+
+        .. math:: L_\pi = -w \log\pi(a|s)
+            - E_{u\sim\pi}\left[[1 - c/\rho(u)]_+ (Q(s, u) - V(s)) \log\pi(u|s)\right], \qquad
+            g = \partial L_\pi / \partial\phi
 
         Args:
-            weight: the weight of minus the log-probability of the stored action, ``[*]``.
+            weight: w, :math:`\min(c, \rho)` times the advantage, ``[*]``.
             threshold: c of the bias correction; ``None`` for none.
         """
 
     @abstractmethod
     def kl_gradient(self) -> Tensor:
-        """Return k ``[*, P]``, the gradient of minus the divergence from the average policy."""
+        r"""Return :math:`k = -\partial D(\bar\pi \Vert \pi) / \partial\phi`, ``[*, P]``."""
 
 
 class CategoricalTerms(ACERTerms):
@@ -102,7 +106,7 @@ class CategoricalTerms(ACERTerms):
             self.log_ratio = self._taken(self._log_ratios)
 
     def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient, over the stored action and all others (eq. 9)."""
+        """Return the loss and g, with the exact expectation over all actions (eq. 9)."""
         weights = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)
@@ -110,10 +114,11 @@ class CategoricalTerms(ACERTerms):
                 self._log_ratios, self._prob, advantage, threshold
             )
         loss = -(weights * self._log_prob).sum(-1)
+        # The gradient with respect to log pi is -weights, here with respect to the parameters.
         return loss, F.in_categorical_space(-weights, self._prob, self._space)
 
     def kl_gradient(self) -> Tensor:
-        """Return k in the space of the policy's parameters."""
+        """Return k; the gradient with respect to log pi is the average policy."""
         return F.in_categorical_space(self._average_prob, self._prob, self._space)
 
     def _taken(self, values: Tensor) -> Tensor:
@@ -163,7 +168,7 @@ class GaussianTerms(ACERTerms):
             )
 
     def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
-        """Return the loss and its gradient, of the stored action and a sampled one (eq. 9)."""
+        """Return the loss and g, with one sampled action in the expectation (eq. 9)."""
         loss = -weight * self._log_prob
         gradient = -weight.unsqueeze(-1) * self._score(self._action)
         if threshold is not None:
@@ -183,5 +188,5 @@ class GaussianTerms(ACERTerms):
         return F.gaussian_score(action, *self._policy, self._space)
 
     def kl_gradient(self) -> Tensor:
-        """Return k in the space of the policy's parameters."""
+        """Return k."""
         return F.gaussian_kl_gradient(*self._average, *self._policy, self._space)

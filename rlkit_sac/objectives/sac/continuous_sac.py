@@ -30,7 +30,8 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         L_\alpha &= \operatorname{mean}_B
             \left[\log\alpha \cdot (-\log\pi(a|s) - \bar{\mathcal H})\right]
 
-    where each loss trains its own parameters only. Source: Haarnoja et al. 2018
+    where :math:`\bar Q_i` are the target critics, and each loss trains its own parameters only.
+    With a prior, :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi`. Source: Haarnoja et al. 2018
     (arXiv:1812.05905), eq. 5-9 and 18, without the factor 1/2 of eq. 5. A time limit
     (``truncated``) bootstraps; only ``terminated`` does not. The original form, with a value
     network, is :class:`ValueSACLoss`.

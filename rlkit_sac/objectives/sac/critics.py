@@ -17,23 +17,22 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError
 from rlkit_sac.functional.sac import CriticReduction, LossFunction, reduce_critics
 from rlkit_sac.modules.allowed_actions import read_action_mask
-from rlkit_sac.modules.critics import VALUE_LOGITS
+from rlkit_sac.modules.critics import VALUE_LOGITS, RewardWeights
 from rlkit_sac.modules.ensemble import EnsembleOutput, Members
 from rlkit_sac.modules.masked_critic import MaskedCritic, ParameterMask
 from rlkit_sac.modules.normalization import ObservationNormalizer
-from rlkit_sac.modules.reward_weights import RewardWeights
 from rlkit_sac.objectives.batch import (
-    PREVIOUS_ACTION,
     Transitions,
     check_action,
     check_index,
     check_values,
     detach_entries,
-    is_previous_step_key,
 )
+from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.memory import RecurrentNetwork
+from rlkit_sac.objectives.previous_step import PREVIOUS_ACTION, is_previous_step_key
 from rlkit_sac.objectives.sac.factors import PolicySample
-from rlkit_sac.objectives.sac.return_estimators import Target
+from rlkit_sac.objectives.sac.return_estimators import ValueEstimate
 
 CRITICS, TARGET_CRITICS = "qvalue_network", "target_qvalue_network"
 
@@ -43,13 +42,13 @@ class CriticTerms(NamedTuple):
 
     Attributes:
         q_taken: the values ``[R, *, M]`` of the actions of the batch.
-        target: what they are compared with.
+        target: y, what they are compared with.
         losses: the loss of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
     """
 
     q_taken: Tensor
-    target: Target
+    target: ValueEstimate
     losses: Tensor
     td_error: Tensor
 
@@ -80,23 +79,23 @@ class ScalarHead:
         """Return the value ``[…, M]`` that an output means."""
         return q
 
-    def target(
+    def expected_min(
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
-    ) -> Target:
-        """Return the target of the live critics from outputs ``[R, *, (K,) M]`` of target critics.
+    ) -> ValueEstimate:
+        r"""Return :math:`E_k[\min_i \bar Q_{i,k}]` from outputs ``[R, *, (K,) M]``.
 
         Args:
-            q: the outputs.
+            q: the outputs of the target critics.
             weights: the weights of a vector reward.
             expected: takes the expectation over the discrete actions.
         """
-        return Target(expected(reduce_critics(q, weights, "min")))
+        return ValueEstimate(expected(reduce_critics(q, weights, "min")))
 
-    def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
+    def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
         """Return the loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
         return F.critic_loss(q, target.values, loss_function)
 
-    def extra_metrics(self, target: Target) -> dict[str, Tensor]:
+    def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
         """Return the diagnostics ``[*]`` of this head."""
         return {}
 
@@ -115,20 +114,20 @@ class AtomHead(ScalarHead):
         """Return the value ``[…, 1]`` that logits describe."""
         return F.distribution_mean(q)
 
-    def target(
+    def expected_min(
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
-    ) -> Target:
+    ) -> ValueEstimate:
         """Return the atoms and their probabilities, in expectation under the policy."""
         lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
         shares = expected(q.gather(0, lowest).squeeze(0).softmax(-1))
-        return Target(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
+        return ValueEstimate(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
 
-    def loss(self, q: Tensor, target: Target, loss_function: LossFunction) -> Tensor:
+    def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
         """Return the cross-entropy ``[R, *]`` of each critic's logits to the target."""
         projected = F.project_values(target.values, target.shares, q.shape[-1])
         return F.distribution_loss(q, projected)
 
-    def extra_metrics(self, target: Target) -> dict[str, Tensor]:
+    def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
         """Return the share of the target that is beyond the atoms."""
         return {"clipped_share": F.clipped_share(target.values, target.shares)}
 
@@ -152,12 +151,14 @@ class Critics:
         index_role: the accepted key of the discrete action whose values the critics write;
             ``None`` for critics that write one value.
         spec: the spec of the discrete action, if known.
-        mask: which dimensions of the continuous action each discrete action reads, or ``None``.
+        parameter_mask: which dimensions of the continuous action each discrete action reads, or
+            ``None``.
         head: what an output of the critics means.
         value_key: where the critics write their values.
         action_key: where they read the continuous action.
         index_key: where a batch holds the discrete action.
-        mask_key: where states hold the mask of allowed discrete actions; ``None`` without masks.
+        action_mask_key: where states hold the mask of allowed discrete actions; ``None`` without
+            masks.
     """
 
     network: TensorDictModule
@@ -170,24 +171,25 @@ class Critics:
     action_role: str | None
     index_role: str | None
     spec: TensorSpec | None
-    mask: ParameterMask | None
+    parameter_mask: ParameterMask | None
 
     def __post_init__(self) -> None:
         over_atoms = VALUE_LOGITS in map(unravel_key, self.network.out_keys)
         self.head = AtomHead() if over_atoms else ScalarHead()
+        self._value_role = "state_action_value" if self.index_role is None else "action_value"
 
     def read_keys(self, keys: Any) -> None:
         """Take the entries that the critics read and write from the accepted keys of a loss."""
-        role = "state_action_value" if self.index_role is None else "action_value"
-        self.value_key: NestedKey = unravel_key(getattr(keys, role))
+        self.value_key: NestedKey = unravel_key(getattr(keys, self._value_role))
         if self.action_role is not None:
             self.action_key: NestedKey = unravel_key(getattr(keys, self.action_role))
         if self.index_role is not None:
             self.index_key: NestedKey = getattr(keys, self.index_role)
-        self.mask_key: NestedKey | None = getattr(keys, "action_mask", None)
+        self.action_mask_key: NestedKey | None = getattr(keys, "action_mask", None)
         part = self.network if self.memory is None else self.memory.head
         key = self.head.written or self.value_key
-        masked = None if self.mask is None else (self.action_key, self.mask)
+        mask = self.parameter_mask
+        masked = None if mask is None else (self.action_key, mask)
         self._output = EnsembleOutput.find(self.network, part, key, masked)
         # Of a taken action, with its parameters alone; the values of the others are not used.
         self._taken_output = (
@@ -209,12 +211,7 @@ class Critics:
                 "critics and batch use one key"
             )
         for key in (self._output.key, self.value_key):
-            if key not in map(unravel_key, self.network.out_keys):
-                role = "state_action_value" if self.index_role is None else "action_value"
-                raise BatchError(
-                    f"qvalue_network writes {self.network.out_keys}, not {key!r}: name its output "
-                    f"so, or name the right one with set_keys({role}=...)"
-                )
+            check_writes("qvalue_network", self.network, key, self._value_role)
 
     def values(
         self, members: Members, inputs: TensorDictBase, *, entry: str = CRITICS, taken: bool = False
@@ -243,12 +240,29 @@ class Critics:
         output = self._taken_output if taken else self._output
         q = output.evaluate(members, inputs, shared=self.memory is None)
         if self.index_role is not None:
-            q = self._with_rewards_last(q, batch_size)
+            if q.ndim == len(batch_size) + 2:
+                q = q.unsqueeze(-1)  # M = 1
+            if q.ndim != len(batch_size) + 3:
+                raise BatchError(
+                    f"qvalue_network wrote values of the shape {list(q.shape[1:])} for a batch "
+                    f"{list(batch_size)}: wanted {[*batch_size]} and K values, one for "
+                    "each discrete action; for vector rewards K x M"
+                )
+            if self.spec is not None and self.spec.space.n != q.shape[-2]:
+                raise BatchError(
+                    f"qvalue_network wrote values of {q.shape[-2]} discrete actions, but the "
+                    f"action spec has {self.spec.space.n}"
+                )
         return q.to(members.dtype)  # which autocast may have lowered
 
     def allowed_actions(self, states: TensorDictBase, q: Tensor) -> Tensor | None:
-        """Return the mask of allowed actions, bool ``[*, K]``, at the states of values ``q``."""
-        return read_action_mask(states, self.mask_key, q[0, ..., 0])
+        """Return the mask of allowed actions, bool ``[*, K]``, at the states of values ``q``.
+
+        Without masks ``None``.
+        """
+        if self.action_mask_key is None:
+            return None
+        return read_action_mask(states, self.action_mask_key, q[0, ..., 0])
 
     def values_of_taken(
         self, members: Members, states: TensorDictBase, batch: TensorDictBase, sample: PolicySample
@@ -268,10 +282,11 @@ class Critics:
         if q is None:
             action = batch.get(self.action_key)
             check_action(action, sample.inputs.get(self.action_key), self.action_key)
-            if self.mask is not None:
+            if self.parameter_mask is not None:
                 assert index is not None
-                check_index(index, len(self.mask.mask), states.batch_size, self.index_key)
-                action = torch.where(self.mask.mask[index.long()].bool(), action, 0.0)
+                mask = self.parameter_mask.mask
+                check_index(index, len(mask), states.batch_size, self.index_key)
+                action = torch.where(mask[index.long()].bool(), action, 0.0)
             q = self.values(members, states.copy().set(self.action_key, action), taken=True)
         if index is None:
             return q
@@ -288,10 +303,10 @@ class Critics:
             states: the entries that are read at a state; only what reads the previous action sees
                 such parameters.
         """
-        assert self.mask is not None
+        assert self.parameter_mask is not None
         if not any(map(is_previous_step_key, states)):
             return tensordict
-        finite, mask = tensordict.copy(), self.mask.mask
+        finite, mask = tensordict.copy(), self.parameter_mask.mask
         for parameters, choice in (
             (self.action_key, self.index_key),
             ((PREVIOUS_ACTION, "continuous"), (PREVIOUS_ACTION, "discrete")),
@@ -303,23 +318,6 @@ class Critics:
             if used.shape == values.shape:  # others are refused where they are read
                 finite.set(parameters, torch.where(used | values.isfinite(), values, 0.0))
         return finite
-
-    def _with_rewards_last(self, q: Tensor, batch_size: torch.Size) -> Tensor:
-        """Return outputs ``[R, *, K, M]``, with M = 1 where it was left out."""
-        if q.ndim == len(batch_size) + 2:
-            q = q.unsqueeze(-1)
-        if q.ndim != len(batch_size) + 3:
-            raise BatchError(
-                f"qvalue_network wrote values of the shape {list(q.shape[1:])} for a batch "
-                f"{list(batch_size)}: wanted {[*batch_size]} and K values, one for "
-                "each discrete action; for vector rewards K x M"
-            )
-        if self.spec is not None and self.spec.space.n != q.shape[-2]:
-            raise BatchError(
-                f"qvalue_network wrote values of {q.shape[-2]} discrete actions, but the action "
-                f"spec has {self.spec.space.n}"
-            )
-        return q
 
     def reduced(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Return the minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
@@ -351,8 +349,12 @@ class Critics:
         )
         return members._replace(params=subset, indices=indices)
 
-    def target(self, members: Members, next_sample: PolicySample, reward_dim: int) -> Target:
-        r"""Return the minimum over target critics, in expectation under the policy.
+    def expected_min(
+        self, members: Members, next_sample: PolicySample, reward_dim: int
+    ) -> ValueEstimate:
+        r"""Return :math:`E_k[\min_i \bar Q_i(s', c')_k]`, or :math:`\min_i \bar Q_i(s', a')`.
+
+        It is the minimum also where the policy is trained on the mean. Entropy is not in it.
 
         Args:
             members: the target critics, or a subset.
@@ -368,10 +370,10 @@ class Critics:
             prob = next_sample.log_probs.detach().exp()
             shape, expected = prob.shape, lambda value: F.expected_value(value, prob)
         check_values(self.head.scalar(q), (*shape, reward_dim), reward_dim)
-        return self.head.target(q, self.weights.value, expected)
+        return self.head.expected_min(q, self.weights.value, expected)
 
-    def loss_terms(self, q: Tensor, target: Target, valid: Tensor | None) -> CriticTerms:
-        """Return the terms of the loss of outputs ``[R, *, M]`` at a target."""
+    def loss_terms(self, q: Tensor, target: ValueEstimate, valid: Tensor | None) -> CriticTerms:
+        """Return the terms of the loss of outputs ``[R, *, M]`` at a target y."""
         q_taken = self.head.scalar(q)
         error = F.td_error(q_taken, target.mean)
         if valid is not None:
@@ -385,11 +387,11 @@ class Critics:
         Args:
             stack: R critics with stacked parameters.
         """
-        if self.mask is None:
+        if self.parameter_mask is None:
             return stack
         return MaskedCritic(
             stack,
-            self.mask.mask.expand(len(next(stack.parameters())), -1, -1),
+            self.parameter_mask.mask.expand(len(next(stack.parameters())), -1, -1),
             action_key=self.action_key,
             action_value_key=self.value_key,
         )

@@ -36,11 +36,13 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         L_\pi &= \operatorname{mean}_B \textstyle\sum_k \pi(k|s)
             \left[\alpha\log\pi(k|s) - \min_i Q_i(s)_k\right]
 
-    where each loss trains its own parameters only, and the last requires an actor. The
-    policy is computed from the live critics, the values in V from the target critics. Source:
-    Christodoulou 2019 (arXiv:1910.07207), eq. 10-12, without the factor 1/2 of the critic loss;
-    without an actor Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1. A time limit
-    (``truncated``) bootstraps; only ``terminated`` does not.
+    where each loss trains its own parameters only, and the last requires an actor. With a prior,
+    :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi`, and without an actor :math:`\pi \propto
+    \pi^0 \exp(\min_i Q_i / \alpha)`. The policy is computed from the live critics, the values in V
+    from the target critics :math:`\bar Q_i`. Source: Christodoulou 2019 (arXiv:1910.07207), eq.
+    10-12, without the factor 1/2 of the critic loss; without an actor Haarnoja et al. 2017
+    (arXiv:1702.08165), theorem 1. A time limit (``truncated``) bootstraps; only ``terminated`` does
+    not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
     the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
@@ -51,6 +53,7 @@ class DiscreteSACLoss(SoftActorCriticLoss):
     ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` also
     this mask of the allowed actions, bool ``[*, K]``, here and under ``next``: policy, targets,
     entropy, its named targets and a prior are then those over the allowed actions of each state.
+    A forbidden action in the batch is trained as any other.
 
     Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
     with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``

@@ -28,12 +28,13 @@ from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks import action_leaf, discrete_leaf
-from rlkit_sac.objectives.sac.target_entropy import (
+from rlkit_sac.objectives.checks import (
     NEEDS_SPEC,
     TargetEntropy,
+    action_leaf,
     continuous_target,
     default_discrete_kld,
+    discrete_leaf,
     discrete_target,
     refuse_target_entropy,
     warn_if_impossible,
@@ -48,9 +49,10 @@ class FactorSample:
     r"""One sample of a factor of the policy at states ``[*]``, and its log-probabilities.
 
     Attributes:
-        log_prob: :math:`\log\pi(a|s)` of the sampled action, ``[*]``; for discrete actions its
-            expectation, minus the exact entropy in nats.
-        log_prior: the same under the prior, ``[*]``; ``None`` without one.
+        expected_log_prob: :math:`E[\log\pi(a|s)]`, ``[*]``, nats: of a continuous factor that of
+            the one sampled action (``[*, D]`` until :meth:`ContinuousFactor.weigh_dimensions`), of
+            a discrete one the exact sum, minus the entropy.
+        expected_log_prior: the same of :math:`\log\pi^0`; ``None`` without a prior.
         action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
         log_probs: the log-probability of each action of a discrete factor, ``[*, K]``.
         log_priors: the same under the prior, ``[*, K]``; ``None`` without one.
@@ -60,8 +62,8 @@ class FactorSample:
             without masks.
     """
 
-    log_prob: Tensor
-    log_prior: Tensor | None = None
+    expected_log_prob: Tensor
+    expected_log_prior: Tensor | None = None
     action: Tensor | None = None
     log_probs: Tensor | None = None
     log_priors: Tensor | None = None
@@ -69,9 +71,11 @@ class FactorSample:
     num_allowed: Tensor | None = None
 
     @property
-    def log_prob_minus_prior(self) -> Tensor:
-        r""":math:`\log\pi - \log\pi^0`, or :math:`\log\pi` without a prior, ``[*]``."""
-        return self.log_prob if self.log_prior is None else self.log_prob - self.log_prior
+    def log_ratio(self) -> Tensor:
+        r""":math:`\log\pi - \log\pi^0`, in expectation, or :math:`\log\pi` without a prior."""
+        if self.expected_log_prior is None:
+            return self.expected_log_prob
+        return self.expected_log_prob - self.expected_log_prior
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,9 @@ class PolicySample:
         allowed: the mask of allowed discrete actions, bool ``[*, K]``; ``None`` without masks.
         q_values: the outputs ``[R, *, K, M]`` of the live critics if no action is continuous, with
             gradients with respect to their parameters; otherwise ``None``.
-        value: the values of the inputs, reduced over the live critics, ``[*, (K,) M]``, with
-            gradients with respect to the sampled action; ``None`` where they were not needed.
+        reduced_q: the minimum or mean over the live critics, ``[*, (K,) M]``, with gradients with
+            respect to the sampled action; ``None`` of a continuous policy, where the actor's loss
+            evaluates it.
         state_value: V(s) of a value network, ``[*, M]``; ``None`` without one.
     """
 
@@ -95,7 +100,7 @@ class PolicySample:
     log_probs: Tensor | None = None
     allowed: Tensor | None = None
     q_values: Tensor | None = None
-    value: Tensor | None = None
+    reduced_q: Tensor | None = None
     state_value: Tensor | None = None
 
 
@@ -111,6 +116,7 @@ class Factor(ABC):
         min_prob: the option of that name.
         suffix: what the names of its parameters, attributes and outputs end with.
         parameter_name: the name of the parameter of its temperature.
+        role: the accepted key under which the batch holds its action.
     """
 
     name: str
@@ -120,31 +126,8 @@ class Factor(ABC):
     min_prob: float
 
     def __post_init__(self) -> None:
-        self.suffix = factor_key("", self.name)
-        self.parameter_name = self.key("log_alpha")
-
-    def key(self, entry: str) -> str:
-        """Return the name of this factor's parameter, attribute or output, see `factor_key`."""
-        return entry + self.suffix
-
-    @property
-    def role(self) -> str:
-        """The accepted key under which the batch holds this factor's action."""
-        return self.key("action")
-
-    def alpha_loss(
-        self, parameter: Tensor, target: float | None, samples: Sequence[FactorSample]
-    ) -> Tensor:
-        """Return the loss ``[*]`` of the temperature, summed over samples.
-
-        Args:
-            parameter: the parameter of the temperature.
-            target: the target entropy, as :meth:`resolve_target` returned it.
-            samples: this factor's samples.
-        """
-        targets = sum(self.target_at(target, sample) for sample in samples)
-        log_prob = torch.stack([sample.log_prob_minus_prior for sample in samples]).sum(0)
-        return self.temperature.loss(parameter, -log_prob, targets)
+        self.suffix = f"_{self.name}" if self.name else ""
+        self.parameter_name, self.role = f"log_alpha{self.suffix}", f"action{self.suffix}"
 
     @abstractmethod
     def find_spec(
@@ -171,7 +154,12 @@ class Factor(ABC):
 
     @abstractmethod
     def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
-        """Return the target entropy at the states of a sample, a number or ``[*]``."""
+        """Return the target entropy at the states of a sample, a number or ``[*]``.
+
+        Args:
+            target: what :meth:`resolve_target` returned.
+            sample: of this factor.
+        """
 
 
 @dataclass(eq=False)
@@ -182,7 +170,7 @@ class ContinuousFactor(Factor):
         target_kld_per_dim: the option of that name, as the others.
         parameter_mask: whether there is a mask.
         mask_entropy: whether it weighs the densities of the dimensions.
-        masked: both.
+        weighs_dimensions: both.
     """
 
     target_kld_per_dim: float
@@ -191,7 +179,7 @@ class ContinuousFactor(Factor):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.masked = self.parameter_mask and self.mask_entropy
+        self.weighs_dimensions = self.parameter_mask and self.mask_entropy
 
     def find_spec(
         self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
@@ -223,7 +211,7 @@ class ContinuousFactor(Factor):
             nats = continuous_target(self.target, spec, min_prob=self.min_prob)
             if isinstance(spec, Bounded):
                 volume = (spec.space.high - spec.space.low).double().log().sum()
-                warn_if_impossible(self.key("target_entropy"), nats, -math.inf, float(volume))
+                warn_if_impossible(f"target_entropy{self.suffix}", nats, -math.inf, float(volume))
             return nats
         refuse_target_entropy(self.target)
         if spec is None:
@@ -236,12 +224,12 @@ class ContinuousFactor(Factor):
         return target if sample.used_share is None else target * sample.used_share
 
     def sample(self, dist: Any, batch_size: torch.Size) -> FactorSample:
-        """Sample an action; with a mask ``log_prob`` has a last dimension D.
+        """Sample an action, with the log-density of each dimension where it is weighed.
 
         Raises:
             BatchError: for a distribution without the required log-probabilities.
         """
-        if self.masked:
+        if self.weighs_dimensions:
             action, log_prob = dist.rsample_and_log_probs()
             return FactorSample(log_prob, action=action)
         action, log_prob = rsample_and_log_prob(dist)
@@ -265,11 +253,11 @@ class ContinuousFactor(Factor):
         check_mask(mask, log_probs.shape[-1], sample.action.shape[-1])
         with torch.autocast(mask.device.type, enabled=False):
             used = log_probs.exp() @ mask
-        log_prior = None if sample.log_prior is None else (used * sample.log_prior).sum(-1)
+        log_prior = sample.expected_log_prior
         return replace(
             sample,
-            log_prob=(used * sample.log_prob).sum(-1),
-            log_prior=log_prior,
+            expected_log_prob=(used * sample.expected_log_prob).sum(-1),
+            expected_log_prior=None if log_prior is None else (used * log_prior).sum(-1),
             used_share=used.mean(-1),
         )
 
@@ -300,7 +288,7 @@ class DiscreteFactor(Factor):
         if prior is None:
             nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
             if nats is not None and num_actions is not None:
-                warn_if_impossible(self.key("target_entropy"), nats, 0.0, math.log(num_actions))
+                warn_if_impossible(f"target_entropy{self.suffix}", nats, 0.0, math.log(num_actions))
             return nats
         refuse_target_entropy(self.target)
         if (kld := self.target_kld_discrete) is not None:
@@ -316,7 +304,7 @@ class DiscreteFactor(Factor):
 
         With masks, one that is not a number is computed from that of each state.
         """
-        without_prior = sample.log_prior is None
+        without_prior = sample.expected_log_prior is None
         named = self.target != NUMBER if without_prior else self.target_kld_discrete is None
         per_state = named and sample.num_allowed is not None and not isinstance(target, Tensor)
         if target is not None and not per_state:
@@ -370,15 +358,6 @@ class DiscreteFactor(Factor):
             log_priors=log_priors,
             num_allowed=None if allowed is None else count_allowed(allowed).to(fixed.dtype),
         )
-
-
-def factor_key(entry: str, factor: str) -> str:
-    """The name of a factor's parameter, attribute or output; a single factor has no suffix.
-
-    >>> factor_key("alpha", "discrete"), factor_key("alpha", "")
-    ('alpha_discrete', 'alpha')
-    """
-    return f"{entry}_{factor}" if factor else entry
 
 
 def option_per_factor(name: str, value: Any, factors: Sequence[str]) -> dict[str, Any]:

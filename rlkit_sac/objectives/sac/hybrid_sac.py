@@ -44,14 +44,15 @@ class HybridSACLoss(SoftActorCriticLoss):
             \log\alpha_d \cdot (\mathcal H(\pi_d(\cdot|s, c)) - \bar{\mathcal H}_d)
             + \log\alpha_c \cdot (-\log\pi_c(c|s) - \bar{\mathcal H}_c)\right]
 
-    where each loss trains its own parameters only and sg stops gradients. The discrete policy is
-    computed from the live critics, the values in V from the target critics. The two temperatures
-    and the weighting of the two entropies are those of Delalleau et al. 2019 (arXiv:1912.11077),
-    whose discrete policy is an actor's output; the losses are eq. 5-9 and 18 of Haarnoja et al.
-    2018 (arXiv:1812.05905), without the factor 1/2 of eq. 5, and the discrete policy is theorem 1
-    of Haarnoja et al. 2017 (arXiv:1702.08165). With one discrete action this is
-    :class:`ContinuousSACLoss`. A time limit (``truncated``) bootstraps; only ``terminated`` does
-    not.
+    where each loss trains its own parameters only and sg stops gradients. With a prior,
+    :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi` of each part, and :math:`\pi_d \propto
+    \pi^0_d \exp(\min_i Q_i / \alpha_d)`. The discrete policy is computed from the live critics, the
+    values in V from the target critics :math:`\bar Q_i`. The two temperatures and the weighting of
+    the two entropies are those of Delalleau et al. 2019 (arXiv:1912.11077), whose discrete policy
+    is an actor's output; the losses are eq. 5-9 and 18 of Haarnoja et al. 2018 (arXiv:1812.05905),
+    without the factor 1/2 of eq. 5, and the discrete policy is theorem 1 of Haarnoja et al. 2017
+    (arXiv:1702.08165). With one discrete action this is :class:`ContinuousSACLoss`. A time limit
+    (``truncated``) bootstraps; only ``terminated`` does not.
 
     Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
     the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
@@ -156,7 +157,11 @@ class HybridSACLoss(SoftActorCriticLoss):
         check_mask(mask, self.num_actions or len(mask), (mask if spec is None else spec).shape[-1])
         assert self.continuous is not None
         dist = getattr([*actor_network.modules()][-1], "distribution_class", None)
-        if self.continuous.masked and isinstance(dist, type) and not issubclass(dist, TanhGaussian):
+        if (
+            self.continuous.weighs_dimensions
+            and isinstance(dist, type)
+            and not issubclass(dist, TanhGaussian)
+        ):
             raise ConfigError(
                 f"the actor's distribution is {dist.__name__}: parameter_mask needs the density of "
                 "each dimension, which rlkit_sac.modules.TanhGaussian gives; or mask_entropy=False"

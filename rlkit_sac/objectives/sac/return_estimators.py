@@ -1,4 +1,4 @@
-"""What estimates the return of a step, the target of its critics."""
+"""Estimators of the return of a step: y, with which its critics are compared."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rlkit_sac.config.options import UnitFloat, check_value
 from rlkit_sac.errors import ConfigError
 
 
-class Target(NamedTuple):
-    """What critics are compared with.
+class ValueEstimate(NamedTuple):
+    """A value or its distribution: of an action, of a next state V(s'), or the return y.
 
     Attributes:
         values: ``[*, M]``, or J values of one return ``[*, J]``.
@@ -43,11 +43,11 @@ class StepOutcome(NamedTuple):
     """What followed the actions of a batch ``[*]``.
 
     Attributes:
-        reward: ``[*, M]``.
+        reward: ``[*, M]``; of n frames their discounted sum, as replay makes it.
         terminated: bool ``[*, 1]``.
         cut: bool ``[*, 1]``, of sequences: the row does not go on with what follows the step.
-        steps: ``[*, 1]``, frames of a transition; ``None`` for one each.
-        value: the soft value of the next state, or its distribution.
+        steps: ``[*, 1]``, frames n of a transition; ``None`` for one each.
+        value: the soft value V(s') of the next state, or its distribution.
         bonus: the entropy bonus in that value, ``[*, 1]``; only needed for sequences.
     """
 
@@ -55,7 +55,7 @@ class StepOutcome(NamedTuple):
     terminated: Tensor
     cut: Tensor | None
     steps: Tensor | None
-    value: Target
+    value: ValueEstimate
     bonus: Tensor
 
 
@@ -68,17 +68,20 @@ class ReturnEstimator(Protocol):
 
     sequential: ClassVar[str]
 
-    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
-        """The return of each step, or its distribution."""
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
+        """The return y of each step, or its distribution."""
 
 
 @dataclass(frozen=True)
 class OneStep:
-    """The return of a transition: its reward, and the discounted value of the state it leads to."""
+    r""":math:`r + \gamma^n (1 - \text{terminated}) V(s')` of a transition of n frames.
+
+    With a reward of n frames the entropies of the states between them are left out.
+    """
 
     sequential: ClassVar[str] = ""
 
-    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
         """See :func:`~rlkit_sac.functional.soft_td_target`; a distribution keeps its weights."""
         values, weights = outcome.value
         if outcome.steps is not None:
@@ -86,21 +89,24 @@ class OneStep:
         if weights is not None:  # all values are the reward then, whatever was observed
             weights = torch.where(outcome.terminated, 1.0 / weights.shape[-1], weights)
         reward, terminated = outcome.reward, outcome.terminated
-        return Target(F.soft_td_target(reward, terminated, values, gamma=gamma), weights)
+        return ValueEstimate(F.soft_td_target(reward, terminated, values, gamma=gamma), weights)
 
 
 @dataclass(frozen=True)
 class LambdaReturn:
-    """The mixture of the returns of 1, 2, … steps up to the end of a sequence, a mean value."""
+    """The mixture of the returns of 1, 2, … steps up to the end of a sequence, a mean value.
+
+    The bonus of each state on the way is in it.
+    """
 
     lmbda: float
     sequential: ClassVar[str] = "TD(lambda)"
 
-    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> Target:
+    def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
         """See :func:`~rlkit_sac.functional.soft_lambda_return`."""
         reward, terminated, cut, _, value, bonus = outcome
         assert cut is not None
-        return Target(
+        return ValueEstimate(
             F.soft_lambda_return(
                 reward, terminated, cut, value.mean, bonus, gamma=gamma, lmbda=self.lmbda
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
@@ -20,24 +20,24 @@ from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
+from rlkit_sac.modules.critics import RewardWeights
 from rlkit_sac.modules.ensemble import make_ensemble
 from rlkit_sac.modules.masked_critic import ParameterMask
-from rlkit_sac.modules.priors.frozen import FactorPriors, FrozenPrior
-from rlkit_sac.modules.reward_weights import RewardWeights
-from rlkit_sac.modules.running_log_prob import RunningLogProb
+from rlkit_sac.modules.priors.frozen import FrozenPrior
+from rlkit_sac.modules.temperature import RunningLogProb
 from rlkit_sac.modules.wrappers import acting_policy
 from rlkit_sac.objectives.arguments import SACOptions, read_options
 from rlkit_sac.objectives.checks import actor_keys, hybrid_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
-from rlkit_sac.objectives.sac.critics import CRITICS, Critics, SACTransitions
-from rlkit_sac.objectives.sac.diagnostics import diagnostic_keys
+from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
+from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics, diagnostic_keys
 from rlkit_sac.objectives.sac.factors import (
     NUMBER,
     ContinuousFactor,
     DiscreteFactor,
     Factor,
-    factor_key,
+    PolicySample,
     make_factors,
     option_per_factor,
 )
@@ -124,8 +124,7 @@ class SACNetworks(LossContract):
         like = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
         self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        self.priors = self._copy_priors(loss_options.prior_network, like)
-        self._prior_keys = self.priors.in_keys
+        self._copy_priors(loss_options.prior_network, like)
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
             *_, acting = self.factors.values()  # of two factors the continuous one
@@ -140,29 +139,43 @@ class SACNetworks(LossContract):
         )
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
-        centered = list(self.factors) if options.normalize_entropy_reward else []
-        means = {factor_key("log_prob", name): RunningLogProb(like) for name in centered}
+        centered = factors if options.normalize_entropy_reward else ()
+        means = {f"log_prob{factor.suffix}": RunningLogProb(like) for factor in centered}
         self.entropy_centers = nn.ModuleDict(means)
-        self.critics = self._make_critics(options)
+        continuous, discrete = self.continuous, self.discrete
+        self.critics = Critics(
+            self.qvalue_network,
+            encoded=self._encoded_keys,
+            memory=self.recurrent.get(CRITICS),
+            normalizer=self.critic_normalizer or self.observation_normalizer,
+            weights=self._reward_weights,
+            loss_function=options.loss_function,
+            reduction=options.policy_reduction,
+            action_role=None if continuous is None else continuous.role,
+            index_role=None if discrete is None else discrete.role,
+            spec=None if discrete is None else self.specs[discrete.role],
+            parameter_mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
+        )
         self.critics.read_keys(self.tensor_keys)
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    def _copy_priors(self, prior_network: Any, like: Tensor) -> FactorPriors:
+    def _copy_priors(self, prior_network: Any, like: Tensor) -> None:
         """Copy the priors: one over all factors, or one or ``None`` for each of them."""
-        networks = {
-            "": prior_network
-        }  # one over all factors is copied once, without the name of a part
+        networks = {"": prior_network}  # one over all factors is copied once
         if isinstance(prior_network, tuple | list):
             networks = option_per_factor("prior_network", prior_network, list(self.factors))
-        return FactorPriors(
-            {
-                factor_key("prior", part): FrozenPrior(network, part=part).to(like)
-                for part, network in networks.items()
-                if network is not None
-            }
-        )
+        priors = {
+            part: FrozenPrior(network, part=part).to(like)
+            for part, network in networks.items()
+            if network is not None
+        }
+        names = {part: f"prior_{part}" if part else "prior" for part in priors}
+        self.priors = nn.ModuleDict({names[part]: prior for part, prior in priors.items()})
+        #: The prior of each factor.
+        self.factor_priors = {name: priors.get(name, priors.get("")) for name in self.factors}
+        self._prior_keys = [key for prior in priors.values() for key in prior.in_keys]
 
     def _register_temperatures(
         self, options: LossConfig, action_spec: TensorSpec | None, like: Tensor
@@ -186,7 +199,7 @@ class SACNetworks(LossContract):
                 self.register_buffer(factor.parameter_name, parameter)
             else:
                 self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
-            key, prior = self._action_key(factor), self.priors.find(name)
+            key, prior = self._action_key(factor), self.factor_priors[name]
             passed = hybrid_leaf(action_spec, key) if several else action_spec
             factor_spec = None if several and isinstance(factor, DiscreteFactor) else actor_spec
             spec = self.specs[factor.role] = factor.find_spec(passed, factor_spec, key)
@@ -195,25 +208,9 @@ class SACNetworks(LossContract):
             if not factor.fixed:
                 frozen = None if prior is None else prior.prior
                 target = factor.resolve_target(spec, frozen, self.num_actions)
-            setattr(self, factor.key("target_entropy"), target)
+            setattr(self, f"target_entropy{factor.suffix}", target)
             if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
                 self.factors[name] = replace(factor, target=NUMBER)
-
-    def _make_critics(self, options: LossConfig) -> Critics:
-        continuous, discrete = self.continuous, self.discrete
-        return Critics(
-            self.qvalue_network,
-            encoded=self._encoded_keys,
-            memory=self.recurrent.get(CRITICS),
-            normalizer=self.critic_normalizer or self.observation_normalizer,
-            weights=self._reward_weights,
-            loss_function=options.loss_function,
-            reduction=options.policy_reduction,
-            action_role=None if continuous is None else continuous.role,
-            index_role=None if discrete is None else discrete.role,
-            spec=None if discrete is None else self.specs[discrete.role],
-            mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
-        )
 
     # ------------------------------------------------------------------ acting
 
@@ -225,7 +222,7 @@ class SACNetworks(LossContract):
                 :class:`~rlkit_sac.modules.EpsilonGreedy`.
         """
         parts: list[TensorDictModuleBase] = []
-        discrete, critics, mask_key = self.discrete, self.critics, self.critics.mask_key
+        discrete, critics, mask_key = self.discrete, self.critics, self.critics.action_mask_key
         if self.actor_network is not None:
             parts.append(self.get_stateful_net("actor_network"))
             if self.continuous is None and mask_key is not None:
@@ -237,7 +234,7 @@ class SACNetworks(LossContract):
                 discrete.temperature,
                 reward_weights=critics.weights,
                 reduction=critics.reduction,
-                prior=self.priors.find(discrete.name),
+                prior=self.factor_priors[discrete.name],
                 action_key=unravel_key(critics.index_key),
                 action_value_key=critics.value_key,
                 mask_key=mask_key,
@@ -290,6 +287,25 @@ class SACNetworks(LossContract):
                 normalizer.observe(states.get(normalizer.key))
         if self.reward_normalizer is not None:
             self.reward_normalizer.observe(outcome.get(keys.reward), outcome.get(keys.done), valid)
+
+    def _diagnostics(
+        self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
+    ) -> dict[str, Tensor]:
+        """Statistics of the critics."""
+        return critic_diagnostics(self.critics.head, critics, valid)
+
+    def _move_entropy_centers(
+        self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
+    ) -> None:
+        """Move the running means of log-probabilities towards those of samples at s and s'."""
+        for center, now, later in zip(
+            self.entropy_centers.values(),
+            sample.factors.values(),
+            next_sample.factors.values(),
+            strict=True,
+        ):
+            mean = 0.5 * (now.log_ratio + later.log_ratio)
+            cast(RunningLogProb, center).move(mean.detach(), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any
@@ -348,8 +364,8 @@ class SACNetworks(LossContract):
         factors = self.factors.values()
         keys = [] if self.actor_network is None else ["loss_actor"]
         keys += ["loss_qvalue", "loss_alpha"]
-        keys += [factor.key(name) for name in ("alpha", "entropy") for factor in factors]
-        keys += [factor.key("kl") for factor in factors if self.priors.find(factor.name)]
+        keys += [f"{name}{factor.suffix}" for name in ("alpha", "entropy") for factor in factors]
+        keys += [f"kl{factor.suffix}" for factor in factors if self.factor_priors[factor.name]]
         if self.diagnostics:
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys

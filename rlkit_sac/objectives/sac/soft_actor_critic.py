@@ -1,7 +1,14 @@
-"""One update of soft actor-critic, in the order of its equations.
+r"""One update of soft actor-critic, in the order of its equations.
 
-:meth:`SoftActorCriticLoss.forward` and what it calls here are the algorithm, for a policy of one or
-two factors. Each equation is a function of :mod:`rlkit_sac.functional.sac`.
+:meth:`SoftActorCriticLoss.forward` and what it calls here are the algorithm, for a policy of a
+continuous factor, a discrete one, or both. The equations are functions of
+:mod:`rlkit_sac.functional.sac`, the soft-optimal policy over discrete actions is in
+:mod:`rlkit_sac.functional.discrete`, and returns of several steps are in
+:mod:`rlkit_sac.functional.returns`. Losses ``[*]`` are one number for each step; the mean over the
+valid ones is in :class:`~rlkit_sac.objectives.contract.LossContract`.
+
+With a prior, ``log_ratio`` of a sample is :math:`\log\pi - \log\pi^0`, without one
+:math:`\log\pi`.
 """
 
 from __future__ import annotations
@@ -10,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any, cast
+from typing import Any
 
 import torch
 from tensordict import TensorDictBase
@@ -24,14 +31,11 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.ensemble import Members
-from rlkit_sac.modules.running_log_prob import RunningLogProb
-from rlkit_sac.objectives.batch import check_reward
-from rlkit_sac.objectives.consecutive import cut_steps
+from rlkit_sac.objectives.batch import check_reward, cut_steps
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions
-from rlkit_sac.objectives.sac.diagnostics import critic_diagnostics
-from rlkit_sac.objectives.sac.factors import FactorSample, PolicySample, factor_key
-from rlkit_sac.objectives.sac.return_estimators import StepOutcome, Target
+from rlkit_sac.objectives.sac.factors import PolicySample
+from rlkit_sac.objectives.sac.return_estimators import StepOutcome, ValueEstimate
 from rlkit_sac.objectives.sac.sac_networks import SACNetworks
 
 
@@ -86,7 +90,11 @@ class SoftActorCriticLoss(SACNetworks):
     def _evaluate_critics(
         self, tensordict: TensorDictBase
     ) -> tuple[SACTransitions, PolicySample, PolicySample, CriticTerms]:
-        """Sample at s' and at s, and compare the critics at the stored action with their target."""
+        r"""Sample at s' and at s; :math:`L_{Q,i} = (Q_i(s, a_B) - y)^2` and the priority.
+
+        :math:`Q_i(s, a_B)` is the critic's value of the action in the batch, also of one that the
+        mask of allowed actions forbids.
+        """
         transitions = self._read(tensordict, with_targets=True)
         next_sample = self._next_sample(transitions)
         sample = self._sample_policy(transitions.states)
@@ -101,19 +109,15 @@ class SoftActorCriticLoss(SACNetworks):
         tensordict.set(self.tensor_keys.priority, priority)
         return transitions, sample, next_sample, critics
 
-    def _target(self, transitions: SACTransitions, next_sample: PolicySample) -> Target:
-        """The target of the critics, from the rewards and the soft value of the next states."""
-        keys, batch = self.tensor_keys, transitions.batch
-        reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
-        if steps is not None:
-            if "gamma" in self._buffers:
-                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
-            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
-        if self.reward_normalizer is not None:
-            reward = self.reward_normalizer(reward, steps)
-        reward = self.reward_scale * reward
-        terminated = batch.get(("next", keys.terminated)).bool()
-        done = batch.get(("next", keys.done), None)
+    def _target(self, transitions: SACTransitions, next_sample: PolicySample) -> ValueEstimate:
+        r""":math:`y = r + \gamma (1 - \text{terminated}) V(s')`, or its lambda-return.
+
+        A reward of n steps has :math:`\gamma^n`; entropies between them are not in it.
+        """
+        batch = transitions.batch
+        reward, steps = self._reward_and_steps(batch)
+        terminated = batch.get(("next", self.tensor_keys.terminated)).bool()
+        done = batch.get(("next", self.tensor_keys.done), None)
         cut = None if done is None else cut_steps(done.bool(), transitions.valid)
         with torch.no_grad():
             next_value, bonus = self._next_value(transitions, next_sample, reward.shape[-1])
@@ -122,17 +126,33 @@ class SoftActorCriticLoss(SACNetworks):
 
     def _next_value(
         self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
-    ) -> tuple[Target, Tensor]:
-        """The soft value of the next states, and the entropy bonus in it, ``[*, 1]``."""
+    ) -> tuple[ValueEstimate, Tensor]:
+        r""":math:`V(s') = E_k[\min_i \bar Q_i(s', a')_k] + b(s')`, and :math:`b(s')`, ``[*, 1]``.
+
+        The expectation is over discrete actions; without them it is the value of the one sample.
+        """
         targets = transitions.target_critics or self._target_critics()
-        next_q = self.critics.target(targets, next_sample, reward_dim)
+        next_q = self.critics.expected_min(targets, next_sample, reward_dim)
         bonus = self._entropy_bonus(next_sample)
         return next_q._replace(values=F.soft_value(next_q.values, bonus)), bonus
+
+    def _entropy_bonus(self, sample: PolicySample) -> Tensor:
+        r""":math:`b(s) = -\sum_f \alpha_f (\log\pi_f - \log\pi^0_f)`, ``[*, 1]``.
+
+        It is 0 without ``use_entropy_reward``.
+        """
+        log_ratios = [factor_sample.log_ratio for factor_sample in sample.factors.values()]
+        if not self.use_entropy_reward:
+            return torch.zeros_like(log_ratios[0]).unsqueeze(-1)
+        if self.entropy_centers:
+            centers = self.entropy_centers.values()
+            log_ratios = [center(x) for center, x in zip(centers, log_ratios, strict=True)]
+        return F.entropy_bonus(log_ratios, map(self.alpha, sample.factors)).unsqueeze(-1)
 
     def _losses(
         self, sample: PolicySample, next_sample: PolicySample, critics: CriticTerms
     ) -> dict[str, Tensor]:
-        """The losses of all networks, ``[*]`` each."""
+        """The losses ``[*]`` of all networks; ``policy_loss_steps`` selects the samples."""
         all_samples = {"first": (sample,), "next": (next_sample,), "all": (sample, next_sample)}
         samples = all_samples[self.policy_loss_steps]
         losses = {
@@ -144,105 +164,131 @@ class SoftActorCriticLoss(SACNetworks):
         return losses
 
     def _actor_loss(self, sample: PolicySample) -> Tensor:
-        """Loss ``[*]`` of the actor, without gradients for the critics."""
-        continuous, weights = self.continuous, self.critics.weights.value
-        value = self._policy_value(sample)
-        if continuous is None:  # an exact expectation over the discrete actions
-            (factor_sample,) = sample.factors.values()
-            assert factor_sample.log_probs is not None
-            (name,) = self.factors
-            return F.categorical_actor_loss(
-                F.weigh_rewards(value, weights),
-                factor_sample.log_probs,
-                self.alpha(name),
-                factor_sample.log_priors,
-            )
-        factor_sample, alpha = sample.factors[continuous.name], self.alpha(continuous.name)
+        r""":math:`L_\pi = \alpha (\log\pi - \log\pi^0) - Q(s, a)`, critics frozen.
+
+        Q is the minimum (``policy_reduction``) over the critics; of hybrid actions it is
+        :math:`\sum_k \operatorname{sg}(\pi_d(k|s, c))\,Q(s, c)_k`.
+        """
+        if self.continuous is None:
+            return self._categorical_actor_loss(sample)
+        name, q = self.continuous.name, self._reduced_q(sample)
+        factor_sample, alpha = sample.factors[name], self.alpha(name)
         if sample.log_probs is not None:
-            value = F.expected_value(value, sample.log_probs.detach().exp())
-        value = F.weigh_rewards(value, weights)
+            q = F.expected_value(q, sample.log_probs.detach().exp())
+        q = F.weigh_rewards(q, self.critics.weights.value)
         if self.dqda_clipping is not None:
             assert factor_sample.action is not None
-            value = F.clip_action_gradient(value, factor_sample.action, self.dqda_clipping)
-        loss = F.actor_loss(value, factor_sample.log_prob_minus_prior, alpha)
-        if self.discrete is None:
-            return loss
+            q = F.clip_action_gradient(q, factor_sample.action, self.dqda_clipping)
+        loss = F.actor_loss(q, factor_sample.log_ratio, alpha)  # alpha * log_ratio - q
+        return loss if self.discrete is None else self._minus_prior_gradient(loss, sample)
+
+    def _categorical_actor_loss(self, sample: PolicySample) -> Tensor:
+        r""":math:`L_\pi = \sum_k \pi_k [\alpha (\log\pi_k - \log\pi^0_k) - Q_k]`, of an actor."""
+        ((name, factor_sample),) = sample.factors.items()
+        assert factor_sample.log_probs is not None
+        q = F.weigh_rewards(self._reduced_q(sample), self.critics.weights.value)
+        log_probs, log_priors = factor_sample.log_probs, factor_sample.log_priors
+        return F.categorical_actor_loss(q, log_probs, self.alpha(name), log_priors)
+
+    def _minus_prior_gradient(self, loss: Tensor, sample: PolicySample) -> Tensor:
+        r"""Subtract what a discrete prior that depends on c adds to the gradient of the value.
+
+        The value :math:`\alpha_d \log\sum_k \pi^0_d(k|s, c) \exp(Q_k / \alpha_d)` has, besides
+        that of Q, the gradient :math:`\alpha_d \sum_k \pi_d \nabla_c \log\pi^0_d(k|s, c)`. What is
+        subtracted is 0 and has this gradient.
+        """
+        assert self.discrete is not None
         log_priors = sample.factors[self.discrete.name].log_priors
         if log_priors is None or not log_priors.requires_grad:
             return loss
-        # The soft maximum of a discrete prior that depends on c has this share in its gradient.
         assert sample.log_probs is not None
         favored = (sample.log_probs.exp() * (log_priors - log_priors.detach())).sum(-1)
         return loss - self.alpha(self.discrete.name) * favored
 
     def _alpha_loss(self, samples: Sequence[PolicySample]) -> Tensor:
-        """Loss ``[*]`` of the temperatures, summed over the samples; 0 for fixed ones."""
-        loss = torch.zeros_like(next(iter(samples[0].factors.values())).log_prob).detach()
+        r""":math:`L_\alpha = \sum_f \log\alpha_f (-\log\pi_f + \log\pi^0_f - \bar{\mathcal H}_f)`.
+
+        It is summed over the samples; fixed temperatures have none. With a prior
+        :math:`\bar{\mathcal H}_f` is minus the target divergence.
+        """
+        loss = torch.zeros_like(next(iter(samples[0].factors.values())).expected_log_prob).detach()
         for name, factor in self.factors.items():
             if not factor.fixed:
-                target = getattr(self, f"target_entropy{factor.suffix}")
                 factor_samples = [sample.factors[name] for sample in samples]
-                parameter = getattr(self, factor.parameter_name)
-                loss = loss + factor.alpha_loss(parameter, target, factor_samples)
+                log_ratio = torch.stack([sample.log_ratio for sample in factor_samples]).sum(0)
+                target = getattr(self, f"target_entropy{factor.suffix}")
+                target_entropy = sum(factor.target_at(target, sample) for sample in factor_samples)
+                log_alpha = factor.temperature.multiplier(getattr(self, factor.parameter_name))
+                loss = loss + F.temperature_loss(log_alpha, -log_ratio, target_entropy)
         return loss
-
-    def _entropy_bonus(self, sample: PolicySample) -> Tensor:
-        """The entropy bonus of a state, ``[*, 1]``; 0 without ``use_entropy_reward``."""
-        log_probs = [factor.log_prob_minus_prior for factor in sample.factors.values()]
-        if not self.use_entropy_reward:
-            return torch.zeros_like(log_probs[0]).unsqueeze(-1)
-        if self.entropy_centers:
-            centers = map(self._entropy_center, sample.factors)
-            log_probs = [center(x) for center, x in zip(centers, log_probs, strict=True)]
-        return F.entropy_bonus(log_probs, map(self.alpha, sample.factors)).unsqueeze(-1)
 
     # ------------------------------------------------------------------ samples of the policy
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:
-        """Sample the continuous action, then the discrete one given the critics' values of it."""
-        continuous, discrete, critics = self.continuous, self.discrete, self.critics
-        samples: dict[str, FactorSample] = {}
-        has_actor = self.actor_network is not None
-        inputs, dist = states, self._actor_distribution(states) if has_actor else None
-        if continuous is not None:
-            assert dist is not None
-            sample = continuous.sample(dist, states.batch_size)
-            assert sample.action is not None
-            key = critics.action_key
-            inputs = states.copy().set(key, sample.action)
-            if self.priors and (prior := self.priors.find(continuous.name)) is not None:
-                score = prior.log_prob_of_each_dimension if continuous.masked else prior.log_prob
-                sample = replace(sample, log_prior=score(inputs, sample.action, key))
-            samples[continuous.name] = sample
-        if discrete is None:
-            return PolicySample(samples, inputs)
-        params = self.qvalue_network_params
-        params = params if continuous is None else params.data
+        """Sample the continuous action c, then the discrete one given the critics' values of it."""
+        dist = None if self.actor_network is None else self._actor_distribution(states)
+        if self.continuous is None:
+            return self._sample_discrete(states, dist)
+        continuous, key = self.continuous, self.critics.action_key
+        sample = continuous.sample(dist, states.batch_size)
+        assert sample.action is not None
+        inputs = states.copy().set(key, sample.action)
+        if (prior := self.factor_priors[continuous.name]) is not None:
+            weighs = continuous.weighs_dimensions
+            score = prior.log_prob_of_each_dimension if weighs else prior.log_prob
+            sample = replace(sample, expected_log_prior=score(inputs, sample.action, key))
+        if self.discrete is None:
+            return PolicySample({continuous.name: sample}, inputs)
+        hybrid = self._sample_discrete(inputs)
+        if continuous.weighs_dimensions:
+            assert self.parameter_mask is not None
+            assert hybrid.log_probs is not None
+            sample = continuous.weigh_dimensions(sample, hybrid.log_probs, self.parameter_mask.mask)
+        return replace(hybrid, factors=hybrid.factors | {continuous.name: sample})
+
+    def _sample_discrete(
+        self, inputs: TensorDictBase, dist: Distribution | None = None
+    ) -> PolicySample:
+        r""":math:`\pi_d(k|s, c) \propto \pi^0_d(k|s, c) \exp(\min_i Q_i(s, c)_k / \alpha_d)`.
+
+        With an actor it is the actor's. Actions that a mask forbids have the probability 0, and
+        their values have no effect.
+        """
+        discrete, critics, given_c = self.discrete, self.critics, self.continuous is not None
+        assert discrete is not None
+        # Given c, gradients flow to c alone; otherwise the critics' loss uses the same values.
+        params = self.qvalue_network_params.data if given_c else self.qvalue_network_params
         q_values = critics.values(self._members(self.qvalue_network, params), inputs)
-        masked = critics.mask_key is not None
-        allowed = critics.allowed_actions(inputs, q_values) if masked else None
-        value = critics.reduced(q_values if continuous is not None else q_values.detach(), allowed)
-        num_actions, log_priors = value.shape[-2], None
-        if self.priors and (prior := self.priors.find(discrete.name)) is not None:
+        allowed = critics.allowed_actions(inputs, q_values)
+        reduced_q = critics.reduced(q_values if given_c else q_values.detach(), allowed)
+        num_actions, log_priors = reduced_q.shape[-2], None
+        if (prior := self.factor_priors[discrete.name]) is not None:
             key = unravel_key(critics.index_key)
             log_priors = prior.log_prob_of_each_action(inputs, num_actions, key, allowed)
-        if continuous is None and dist is not None:
+        if dist is not None:
             log_probs = discrete.actor_log_probs(dist, num_actions, allowed)
-        else:  # the soft-optimal policy of the critics
+        else:
             log_probs = F.boltzmann_log_prob(
-                F.weigh_rewards(value.detach(), critics.weights.value),
+                F.weigh_rewards(reduced_q.detach(), critics.weights.value),
                 self.alpha(discrete.name),
                 None if log_priors is None else log_priors.detach(),
                 allowed,
             )
-        samples = {discrete.name: discrete.sample(log_probs, log_priors, allowed)} | samples
-        if continuous is None:
-            return PolicySample(samples, inputs, log_probs, allowed, q_values, value)
-        if continuous.masked:
-            assert self.parameter_mask is not None
-            sample, mask = samples[continuous.name], self.parameter_mask.mask
-            samples[continuous.name] = continuous.weigh_dimensions(sample, log_probs, mask)
-        return PolicySample(samples, inputs, log_probs, allowed, value=value)
+        return PolicySample(
+            {discrete.name: discrete.sample(log_probs, log_priors, allowed)},
+            inputs,
+            log_probs,
+            allowed,
+            q_values=None if given_c else q_values,
+            reduced_q=reduced_q,
+        )
+
+    def _reduced_q(self, sample: PolicySample) -> Tensor:
+        """The minimum or mean over frozen critics at a sample, ``[*, (K,) M]``."""
+        if sample.reduced_q is not None:
+            return sample.reduced_q
+        frozen = self._members(self.qvalue_network, self.qvalue_network_params.data)
+        return self.critics.reduced(self.critics.values(frozen, sample.inputs))
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
         """A sample at the next states, with gradients where losses train on it."""
@@ -273,21 +319,25 @@ class SoftActorCriticLoss(SACNetworks):
             set_exploration_type(ExplorationType.RANDOM),
             params.to_module(self.actor_network, preserve_module_state=False),
         ):
-            if not torch.is_autocast_enabled(like.device.type):
-                if self.discrete is None or self.critics.mask_key is None:
-                    return actor.get_dist(inputs)
-                return build_dist(actor, actor.get_dist_params(inputs))
-            dist_params = actor.get_dist_params(inputs)
-            return build_dist(
-                actor, dist_params.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
-            )
+            lowered = torch.is_autocast_enabled(like.device.type)
+            if not lowered and self.critics.action_mask_key is None:
+                return actor.get_dist(inputs)
+            out = actor.get_dist_params(inputs)
+            if lowered:
+                out = out.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
+            return build_dist(actor, out)
 
-    def _policy_value(self, sample: PolicySample) -> Tensor:
-        """The reduced value ``[*, (K,) M]`` of a sample, without gradients for the critics."""
-        if sample.value is not None:
-            return sample.value
-        frozen = self._members(self.qvalue_network, self.qvalue_network_params.data)
-        return self.critics.reduced(self.critics.values(frozen, sample.inputs))
+    def _reward_and_steps(self, batch: TensorDictBase) -> tuple[Tensor, Tensor | None]:
+        """Scaled rewards ``[*, M]``, and the frames n of each, ``[*, 1]``; ``None`` for one."""
+        keys = self.tensor_keys
+        reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
+        if steps is not None:
+            if "gamma" in self._buffers:
+                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
+            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
+        if self.reward_normalizer is not None:
+            reward = self.reward_normalizer(reward, steps)
+        return self.reward_scale * reward, steps
 
     def _target_critics(self) -> Members:
         """The target critics, or a random subset of them."""
@@ -302,30 +352,12 @@ class SoftActorCriticLoss(SACNetworks):
         for name, factor in self.factors.items():
             factor_sample, suffix = sample.factors[name], factor.suffix
             scalars[f"alpha{suffix}"] = self.alpha(name)
-            entropy = -factor_sample.log_prob.detach()
+            entropy = -factor_sample.expected_log_prob.detach()
             scalars[f"entropy{suffix}"] = F.masked_mean(entropy, valid)
-            if factor_sample.log_prior is not None:
-                divergence = factor_sample.log_prob_minus_prior.detach()
+            if factor_sample.expected_log_prior is not None:
+                divergence = factor_sample.log_ratio.detach()
                 scalars[f"kl{suffix}"] = F.masked_mean(divergence, valid)
         return scalars
-
-    def _diagnostics(
-        self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
-    ) -> dict[str, Tensor]:
-        """Statistics of the critics."""
-        return critic_diagnostics(self.critics.head, critics, valid)
-
-    def _move_entropy_centers(
-        self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
-    ) -> None:
-        """Move the running means of log-probabilities towards those of samples at s and s'."""
-        for name in self.factors:
-            pair = sample.factors[name], next_sample.factors[name]
-            mean = 0.5 * (pair[0].log_prob_minus_prior + pair[1].log_prob_minus_prior)
-            self._entropy_center(name).move(mean.detach(), valid)
-
-    def _entropy_center(self, factor: str) -> RunningLogProb:
-        return cast(RunningLogProb, self.entropy_centers[factor_key("log_prob", factor)])
 
     # ------------------------------------------------------------------ the batch
 
@@ -334,7 +366,7 @@ class SoftActorCriticLoss(SACNetworks):
         if self._transition_keys is None:  # after set_keys
             self._check_network_keys()
             self._transition_keys = self._find_transition_keys()
-        if self.critics.mask is not None:
+        if self.critics.parameter_mask is not None:
             tensordict = self.critics.without_unused_parameters(
                 tensordict, self._transition_keys.states
             )

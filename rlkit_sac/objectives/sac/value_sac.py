@@ -18,12 +18,13 @@ from rlkit_sac.config.loss import ContinuousLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, with_options_from
 from rlkit_sac.objectives.batch import check_values
+from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.critics import CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import STATISTICS, value_statistics
 from rlkit_sac.objectives.sac.factors import PolicySample
-from rlkit_sac.objectives.sac.return_estimators import Target
+from rlkit_sac.objectives.sac.return_estimators import ValueEstimate
 
 VALUE = "value_network"
 
@@ -135,16 +136,16 @@ class ValueSACLoss(ContinuousSACLoss):
     def _value_loss(self, sample: PolicySample) -> Tensor:
         """Loss ``[*]`` of the value network."""
         with torch.no_grad():
-            target = F.soft_value(self._policy_value(sample), self._entropy_bonus(sample))
+            target = F.soft_value(self._reduced_q(sample), self._entropy_bonus(sample))
         return F.value_loss(_state_value(sample), target, self.critics.loss_function)
 
     def _next_value(
         self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
-    ) -> tuple[Target, Tensor]:
+    ) -> tuple[ValueEstimate, Tensor]:
         value = self._evaluate_value(transitions.next_states, f"target_{VALUE}", reward_dim)
         if not next_sample.factors:
-            return Target(value), torch.zeros_like(value)
-        return Target(value), self._entropy_bonus(next_sample)
+            return ValueEstimate(value), torch.zeros_like(value)
+        return ValueEstimate(value), self._entropy_bonus(next_sample)
 
     def _actor_loss(self, sample: PolicySample) -> Tensor:
         baseline = F.weigh_rewards(_state_value(sample).detach(), self.critics.weights.value)
@@ -152,9 +153,9 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:
         sample = super()._sample_policy(states)
-        value = self._policy_value(sample)
-        state_value = self._evaluate_value(states, VALUE, value.shape[-1])
-        return replace(sample, value=value, state_value=state_value)
+        q = self._reduced_q(sample)
+        state_value = self._evaluate_value(states, VALUE, q.shape[-1])
+        return replace(sample, reduced_q=q, state_value=state_value)
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
         if self.policy_loss_steps != "first":
@@ -181,17 +182,13 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
-        read, written = self.value_network.in_keys, self.value_network.out_keys
+        read = self.value_network.in_keys
         if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
             raise BatchError(
                 f"value_network reads {read}, and so the action {self.tensor_keys.action!r}: it "
                 "values states, so let it read the observation alone"
             )
-        if unravel_key(self.tensor_keys.value) not in map(unravel_key, written):
-            raise BatchError(
-                f"value_network writes {written}, not {self.tensor_keys.value!r}: name its output "
-                "so, or name the right one with set_keys(value=...)"
-            )
+        check_writes(VALUE, self.value_network, self.tensor_keys.value, "value")
 
     def _default_out_keys(self) -> list[str]:
         keys = super()._default_out_keys()

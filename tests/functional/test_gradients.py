@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlkit_sac.functional import clip_action_gradient
+from rlkit_sac.functional import clip_action_gradient, with_gradient
 
 
 def curved(action: Tensor) -> Tensor:
@@ -29,3 +29,17 @@ def test_it_is_off_without_a_bound(off: float | None) -> None:
     action = ACTION.clone().requires_grad_()
     value = curved(action)
     assert clip_action_gradient(value, action, off) is value
+
+
+def test_value_and_gradient_are_the_given_ones() -> None:
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    value = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    gradient = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    out = with_gradient(value, 2 * x, gradient)
+    assert torch.equal(out, value)
+    found = torch.autograd.grad(
+        (out * torch.arange(3)).sum(), [x, value, gradient], allow_unused=True
+    )
+    torch.testing.assert_close(found[0], 2 * torch.arange(3).unsqueeze(-1) * gradient.detach())
+    assert found[1] is None
+    assert found[2] is None

@@ -1,0 +1,53 @@
+"""Entries of a state that describe the previous step: its action, and whether there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from tensordict import NestedKey, TensorDict, TensorDictBase
+from tensordict.utils import unravel_key
+from torch import Tensor
+
+from rlkit_sac.errors import BatchError
+
+#: At the next state they tell of the step of the batch.
+PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
+
+
+def is_previous_step_key(key: NestedKey) -> bool:
+    """Whether an entry of a state describes the previous step.
+
+    >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
+    (True, False)
+    """
+    return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
+
+
+def one_step_later(
+    key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
+) -> Tensor | TensorDictBase:
+    """The value at the next state of an entry that describes the previous step.
+
+    Args:
+        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
+            ``("prev_action", part)``, that part of it.
+        batch: of transitions.
+        action_keys: of the parts of its action.
+
+    Raises:
+        BatchError: for a part that the action does not have.
+    """
+    if key == IS_INIT:
+        return torch.zeros_like(batch.get(key), dtype=torch.bool)
+    if not isinstance(key, tuple) and len(action_keys) == 1:
+        return batch.get(action_keys[0])
+    parts = {unravel_key(part)[-1]: batch.get(part) for part in action_keys}
+    if not isinstance(key, tuple):
+        return TensorDict(parts, batch_size=batch.batch_size)
+    if key[-1] not in parts:
+        raise BatchError(
+            f"a prior or memory reads {key!r}, but the parts of the action are {', '.join(parts)}: "
+            "call them alike"
+        )
+    return parts[key[-1]]
