@@ -17,7 +17,16 @@ import rlkit_sac
 
 def test_sub_packages_and_losses_are_attributes() -> None:
     names = {module.name for module in pkgutil.iter_modules(rlkit_sac.__path__)}
-    internal = {"__main__", "_version", "action_bounds", "cli", "output", "signals", "valid_steps"}
+    internal = {
+        "__main__",
+        "_version",
+        "action_bounds",
+        "cli",
+        "output",
+        "recipe_files",
+        "signals",
+        "valid_steps",
+    }
     for name in names - internal:
         assert getattr(rlkit_sac, name).__name__ == f"rlkit_sac.{name}"
         assert f"``rlkit_sac.{name}``" in rlkit_sac.__doc__
