@@ -29,8 +29,8 @@ def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
 def without_forbidden(value: Tensor, allowed: Tensor | None, dim: int = -1) -> Tensor:
     """Values with 0 for forbidden actions, of which none then overflows or is not finite.
 
-    Their probability is 0, and the product of the two would be NaN. Where no action is allowed,
-    which means all, finite values stay.
+    Their probability is 0, and the product of the two would be NaN. A row that allows none counts
+    as one that allows all: its finite values stay.
 
     Args:
         value: ``[..., *, K]`` or ``[..., *, K, M]``.

@@ -208,9 +208,9 @@ def check_consecutive(
     """Refuse rows in which a step is not the one that follows the step before it.
 
     It is where the next state of the one is the state of the other. As transforms of a buffer may
-    stack or shift observations at sampling, some of their numbers suffice where ``index``, the
-    place in the storage, moves alike in a third of the steps. Rows ``[*, T]`` without ``index`` of
-    which no step follows, such as random numbers, are warned of.
+    stack or shift observations at sampling, it suffices that some number which a step changes
+    agrees, where ``index``, the place in the storage, moves alike in a third of the steps. Rows
+    ``[*, T]`` without ``index`` of which no step follows, such as random numbers, are warned of.
 
     Args:
         what: needs such rows.
@@ -230,17 +230,25 @@ def check_consecutive(
     rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
     """
     follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
-    pairs = [(batch["next"][..., :-1].get(key), batch[..., 1:].get(key)) for key in keys]
+    after = batch["next"]
     # Masks and flags are not compared: they tell little of a state.
-    pairs = [(a, b) for a, b in pairs if a.shape == b.shape and a.dtype != torch.bool]
-    changed = [(a != b) & ~a.isnan() for a, b in pairs]
-    if not changed or not bool(follows.any()):
+    known = [key for key in keys if batch.get(key).dtype != torch.bool]
+    known = [key for key in known if batch.get(key).shape == after.get(key).shape]
+    if not known or not bool(follows.any()):
         return
+
+    def numbers(steps: TensorDictBase) -> Tensor:
+        entries = (steps.get(key).reshape(*follows.shape, -1) for key in known)
+        return torch.cat([*entries], -1)[follows]
+
+    states, next_states, following = (
+        numbers(steps) for steps in (batch[..., :-1], after[..., :-1], batch[..., 1:])
+    )
     moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
     moves_alike = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
-    differs = torch.cat([change.reshape(*follows.shape, -1) for change in changed], -1)[follows]
-    broken = differs.any(-1)
-    if not bool(broken.any()) or (moves_alike and not bool(differs.all())):
+    broken = ((next_states != following) & ~next_states.isnan()).any(-1)
+    agree = (next_states == following) & (next_states != states)
+    if not bool(broken.any()) or (moves_alike and bool(agree.any())):
         return
     *row, step = follows.nonzero()[broken][0].tolist()
     text = (

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import UnitFloat, check_value
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, policy_states
 from rlkit_sac.modules.normalization import ObservationNormalizer
@@ -362,6 +362,9 @@ class LossContract(LossModule):
     def _valid_steps(self, batch: TensorDictBase) -> Tensor | None:
         """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks."""
         masks = [key for key in self._loss_mask_keys() if batch.get(key, None) is not None]
+        for key in masks:
+            if batch.get(key).dtype not in (torch.bool, torch.uint8):
+                raise BatchError(f"{key} is {batch.get(key).dtype}, wanted bool: mask.bool()")
         return valid_steps(batch, masks) if masks else None
 
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:

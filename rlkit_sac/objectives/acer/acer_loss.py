@@ -49,8 +49,8 @@ class Evaluation(NamedTuple):
         ratio: :math:`\rho`, ``[*, T]``.
         advantage: A of the policy loss, without gradient.
         q_ret: the Retrace targets.
-        threshold: c, at which ratios are truncated; ``None``, always on-policy, for no correction,
-            and a cap on ratios against overflow only.
+        threshold: c, at which ratios are truncated; ``None``, as always on-policy, for no bias
+            correction: ratios are then capped against overflow only.
         valid: bool; ``None`` where all steps are.
     """
 
@@ -85,8 +85,8 @@ class ACERLoss(SegmentLoss):
     Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only, and with continuous
     actions through V. With discrete actions the expectation is exact and :math:`V = \sum_a \pi(a)
     Q(a)` has no gradient. With continuous ones it is estimated with one sample, and :math:`L_Q` has
-    a second term for V, :math:`\tfrac12(\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) + V(s_t) -
-    V(s_t))^2`, in which only the last V has a gradient. Source: Wang et al. 2016
+    a second term for V, :math:`\tfrac12(\text{sg}[\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) +
+    V(s_t)] - V(s_t))^2`, sg without gradient. Source: Wang et al. 2016
     (arXiv:1611.01224), algorithms 1 to 3.
 
     **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters

@@ -69,8 +69,8 @@ class CategoricalTerms(ACERTerms):
         behavior: those of the behavior policy, ``[*, A]``; ``None`` on-policy.
         values: :math:`Q(s, \cdot)`, ``[*, A]``.
         action: int64 ``[*]``.
-        allowed: bool ``[*, A]``; the values of other actions have no effect, but for that of a
-            stored action. ``None`` where all are allowed.
+        allowed: bool ``[*, A]``; the values of other actions are ignored, except ``q`` of a
+            stored one. ``None`` where all are allowed.
         space: of the policy's parameters.
     """
 
@@ -118,7 +118,7 @@ class CategoricalTerms(ACERTerms):
         return loss, F.in_categorical_space(-weights, self._prob, self._space)
 
     def kl_gradient(self) -> Tensor:
-        """Return k; the gradient with respect to log pi is the average policy."""
+        """Return k; the gradient of -D with respect to log pi is the average policy."""
         return F.in_categorical_space(self._average_prob, self._prob, self._space)
 
     def _taken(self, values: Tensor) -> Tensor:

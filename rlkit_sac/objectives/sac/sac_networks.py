@@ -42,6 +42,7 @@ from rlkit_sac.objectives.sac.factors import (
     option_per_factor,
 )
 from rlkit_sac.objectives.sac.return_estimators import ReturnEstimator, make_return_estimator
+from rlkit_sac.valid_steps import TRAJECTORY, valid_steps
 
 
 class SACNetworks(LossContract):
@@ -277,10 +278,13 @@ class SACNetworks(LossContract):
     def observe(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
 
-        Steps that ``("collector", "mask")`` excludes are left out.
+        Steps that ``("collector", "mask")`` excludes are left out, and those of the trajectory -1.
         """
         keys, outcome = self.tensor_keys, batch.get("next")
-        valid = self._valid_steps(batch)
+        masks, trajectories = self._loss_mask_keys(), batch.get(TRAJECTORY, None)
+        lost = trajectories is not None and trajectories.is_cpu and bool((trajectories < 0).any())
+        masked = lost or any(batch.get(key, None) is not None for key in masks)
+        valid = valid_steps(batch, masks) if masked else None
         states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None:

@@ -112,7 +112,8 @@ class SoftActorCriticLoss(SACNetworks):
     def _target(self, transitions: SACTransitions, next_sample: PolicySample) -> ValueEstimate:
         r""":math:`y = r + \gamma (1 - \text{terminated}) V(s')`, or its lambda-return.
 
-        A reward of n steps has :math:`\gamma^n`; entropies between them are not in it.
+        After a reward of n steps V(s') is discounted by :math:`\gamma^n`; the entropies of the
+        steps between are left out.
         """
         batch = transitions.batch
         reward, steps = self._reward_and_steps(batch)
@@ -191,7 +192,7 @@ class SoftActorCriticLoss(SACNetworks):
         return F.categorical_actor_loss(q, log_probs, self.alpha(name), log_priors)
 
     def _minus_prior_gradient(self, loss: Tensor, sample: PolicySample) -> Tensor:
-        r"""Subtract what a discrete prior that depends on c adds to the gradient of the value.
+        r"""Include the part of the value's gradient in c that comes from the discrete prior.
 
         The value :math:`\alpha_d \log\sum_k \pi^0_d(k|s, c) \exp(Q_k / \alpha_d)` has, besides
         that of Q, the gradient :math:`\alpha_d \sum_k \pi_d \nabla_c \log\pi^0_d(k|s, c)`. What is
@@ -218,8 +219,8 @@ class SoftActorCriticLoss(SACNetworks):
                 log_ratio = torch.stack([sample.log_ratio for sample in factor_samples]).sum(0)
                 target = getattr(self, f"target_entropy{factor.suffix}")
                 target_entropy = sum(factor.target_at(target, sample) for sample in factor_samples)
-                log_alpha = factor.temperature.multiplier(getattr(self, factor.parameter_name))
-                loss = loss + F.temperature_loss(log_alpha, -log_ratio, target_entropy)
+                multiplier = factor.temperature.multiplier(getattr(self, factor.parameter_name))
+                loss = loss + F.temperature_loss(multiplier, -log_ratio, target_entropy)
         return loss
 
     # ------------------------------------------------------------------ samples of the policy
@@ -256,7 +257,7 @@ class SoftActorCriticLoss(SACNetworks):
         """
         discrete, critics, given_c = self.discrete, self.critics, self.continuous is not None
         assert discrete is not None
-        # Given c, gradients flow to c alone; otherwise the critics' loss uses the same values.
+        # Given c, the critics are frozen; without c their loss uses the same values.
         params = self.qvalue_network_params.data if given_c else self.qvalue_network_params
         q_values = critics.values(self._members(self.qvalue_network, params), inputs)
         allowed = critics.allowed_actions(inputs, q_values)
