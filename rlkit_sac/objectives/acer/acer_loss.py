@@ -16,7 +16,7 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.config.acer import ACERLossConfig
-from rlkit_sac.config.options import NonNegativeFloat, check_value
+from rlkit_sac.config.options import NonNegativeFloat, check_values
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
@@ -54,7 +54,7 @@ def check_trust_region_space(space: str | None, kind: ActionKind) -> None:
     rlkit_sac.errors.ConfigError: trust_region_space must be 'logits', 'log_probs' ...
     """
     if space is not None:
-        check_value("trust_region_space", space, _SPACES[kind])
+        check_values({"trust_region_space": _SPACES[kind]}, {"trust_region_space": space})
 
 
 class Evaluation(NamedTuple):
