@@ -179,7 +179,8 @@ def read_values(
     try:
         return adapter.validate_python(values), {}
     except ValidationError as error:
-        problems = error.errors(include_url=False)
+        problems, order = error.errors(include_url=False), list(values)
+    problems.sort(key=lambda problem: order.index(str(problem["loc"][0])))
     wrong = {problem["loc"][0] for problem in problems}
     right = {key: value for key, value in values.items() if key not in wrong}
 
@@ -226,9 +227,6 @@ def check_values(hints: Mapping[str, Any], values: Mapping[str, Any]) -> dict[st
     return checked
 
 
-_TEMPERATURE = ("alpha_init", "target_entropy")
-
-
 def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
     """Yield the schedules of options that cannot change, or with values out of range.
 
@@ -245,23 +243,22 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
     names = [name for name in vars(section) if name in (*rates, *section.scheduled)]
     is_fixed = getattr(section, "fixed_alpha", None)
     for name, points in section.schedules.items():
-        problems = []
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
             problems = [f"there is no schedule of {name!r}; {advice}"]
-        elif name in _TEMPERATURE and is_fixed != (name == "alpha_init"):
+        elif name in ("alpha_init", "target_entropy") and is_fixed != (name == "alpha_init"):
             problems = [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
         elif not points:
             problems = [f"{name} needs a value at one number of frames at least"]
         else:
             problems = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
             # A schedule of a learning rate may end at 0.
-            values = [value for value in points.values() if value or name not in rates]
-            for value in values:
-                _, errors = read_values({name: hints[name]}, {name: value})
-                problems += [f"{name} {text}" for text in errors.values()]
-            if name == "dqda_clipping" and 0 in values:
+            checked = {at: value for at, value in points.items() if value or name not in rates}
+            hint: Any = hints[name]
+            _, errors = read_values({name: dict[int, hint]}, {name: checked})
+            problems += [f"{name} {text}" for text in errors.values()]
+            if name == "dqda_clipping" and 0 in points.values():
                 problems.append("dqda_clipping must stay above 0")
         yield from (("schedules", problem) for problem in problems)
 

@@ -101,10 +101,7 @@ class BaseRunConfig:
             text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
             yield "workers.mode", text
         if self.workers.is_async and self.env.frame_stack > 1:
-            text = (
-                "must be sync where env.frame_stack is above 1, which joins frames of consecutive "
-                "batches"
-            )
+            text = "must be sync where env.frame_stack is above 1, which joins consecutive batches"
             yield "workers.mode", text
         if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
             text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
@@ -160,9 +157,6 @@ class RunConfig(BaseRunConfig):
             if names:
                 yield "replay.n_steps", f"must be 1 with {names}, got {self.replay.n_steps}"
         if self.workers.is_async and self.normalization.rewards:
-            text = (
-                "must be false where workers.mode is async: the returns of an environment would be "
-                "mixed with those of another worker's; network.critic_atoms, which needs bounded "
-                "rewards, must be null then"
-            )
+            # The returns of an environment would be mixed with those of another worker's.
+            text = "must be false where workers.mode is async, and network.critic_atoms null then"
             yield "normalization.rewards", text
