@@ -377,14 +377,7 @@ def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") ->
 def _new_value(
     setting: Setting, key: str, options: Mapping[str, Option], values: Mapping[str, Any]
 ) -> Any:
-    """The value that a setting gives an option, before it is checked.
-
-    Args:
-        setting: of the option, or of an entry of it.
-        key: of the option.
-        options: all options by dotted key.
-        values: those of earlier settings by dotted key.
-    """
+    """The value that a setting gives the option ``key``, which earlier ones gave ``values``."""
     if key not in options:
         return setting.value
     option, entry = options[key], setting.key[len(key) + 1 :]
