@@ -174,11 +174,10 @@ def _walk(
     values: Mapping[str, Any], config: Any, where: str, prefix: str = ""
 ) -> Iterator[Setting]:
     """The settings in nested values, as those of a file, by the sections of a configuration."""
+    sections = dict(sections_of(config))
     for name, value in values.items():
         key = f"{prefix}{name}"
-        if any(section == f"{key}." for section, _ in sections_of(config)) and isinstance(
-            value, Mapping | None
-        ):
+        if f"{key}." in sections and isinstance(value, Mapping | None):
             yield from _walk(value or {}, config, where, f"{key}.")
         else:
             yield Setting(key, value, f"{where}{key}")
@@ -235,11 +234,8 @@ def set_options(
         Where each key was set that has no default any more, and a line for each problem.
 
     >>> from rlkit_sac.config import CheckpointConfig
-    >>> config = CheckpointConfig()
-    >>> set_options([config], ["--keep", "3"])
+    >>> set_options([CheckpointConfig()], ["--keep", "3"])
     ({'keep': '--keep'}, [])
-    >>> config.keep
-    3
     """
     recipe = configs[-1]
     options = {key: option for each in configs for key, option in options_of(each).items()}
@@ -259,18 +255,18 @@ def set_options(
     # A resumed run starts from its stored options, which files and command line may change.
     order = {"resume": 0, "config": 1}
     for setting in sorted(direct, key=lambda each: order.get(each.key, 2)):
-        value, is_name = setting.value, isinstance(setting.value, str | PathLike)
+        value = setting.value
+        is_run = setting.key == "resume" and isinstance(value, str | PathLike)
         try:
             if setting.key == "config":
                 settings += _read_files(value, recipe)
                 vars(recipe).update(configuration=Path(value).stem)
-            else:
-                if setting.key == "resume" and is_name and stored_options is not None:
-                    stored = stored_options(value)
-                    settings += [Setting(key, stored[key], f"{value}: {key}") for key in stored]
-                settings.append(setting)
+            elif is_run and stored_options is not None:
+                stored = stored_options(value)
+                settings += [Setting(key, stored[key], f"{value}: {key}") for key in stored]
         except (ConfigError, OSError) as error:
             problems.append(f"{setting.where}: {error}")
+    settings += [setting for setting in direct if setting.key != "config"]
     values: dict[str, Any] = {}
     where: dict[str, str] = {}
     for setting in settings:
