@@ -12,6 +12,7 @@ figures go to a run directory. ``--help all`` lists every option.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -63,24 +64,24 @@ class ACERConfig(BaseRunConfig):
         batches = self.collector.total_frames / self.collector.batch_frames(self.batch_envs)
         return batches * (self.update.n_times_replay + (not self.update.disable_online_update))
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found, start = super().errors(), self.update.replay_start_size
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
+        start = self.update.replay_start_size
         batches = 2 * self.collector.batch_frames(self.batch_envs)
         if self.replay.capacity < max(batches, start):
             text = (
                 f"must hold two batches of env.num_envs x collector.t_max frames ({batches}) and "
                 f"update.replay_start_size ({start}), got {self.replay.capacity}"
             )
-            found.append(("replay.capacity", text))
+            yield "replay.capacity", text
         whole = -(-self.collector.total_frames // (batches // 2)) * (batches // 2)
         if self.update.disable_online_update and start > whole:
             text = (
                 "must be within collector.total_frames where update.disable_online_update is true, "
                 f"or nothing is learned, got {start}"
             )
-            found.append(("update.replay_start_size", text))
-        return found
+            yield "update.replay_start_size", text
 
 
 def make_networks(

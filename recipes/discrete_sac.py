@@ -11,6 +11,7 @@ Tables, checkpoints and figures go to a run directory. ``--help all`` lists ever
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,18 +57,17 @@ class DiscreteSACConfig(RunConfig):
     actor: bool = False
     """Train a categorical actor too, which then is the policy in place of the critics."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         names = {name for entry in self.update.entries() for name in entry}
-        found = super().errors()
+        yield from super().errors()
         if self.actor and not {"joint", "actor"} & names:
-            found.append(("update.order", "must also name 'actor', or set actor to false"))
+            yield "update.order", "must also name 'actor', or set actor to false"
         if self.critic_keys and not self.actor:
             text = "must be null, since the critics are the policy; or set actor to true"
-            found.append(("network.critic_keys", text))
+            yield "network.critic_keys", text
         if "actor" in names and not self.actor:
-            found.append(("update.order", "names 'actor', but there is none: set actor to true"))
-        return found
+            yield "update.order", "names 'actor', but there is none: set actor to true"
 
 
 def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:

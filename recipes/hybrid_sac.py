@@ -11,6 +11,7 @@ Tables, checkpoints and figures go to a run directory. ``--help all`` lists ever
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,13 +63,14 @@ class HybridSACConfig(RunConfig):
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = super().errors()
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         if self.critic_keys:
-            text = "must be null, since the critics choose the discrete action"
-            found.append(("network.critic_keys", text))
-        return found
+            yield (
+                "network.critic_keys",
+                "must be null, since the critics choose the discrete action",
+            )
 
 
 def build(config: HybridSACConfig, env: EnvBase) -> runs.Parts:

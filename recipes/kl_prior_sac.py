@@ -12,6 +12,7 @@ Tables, checkpoints and figures go to a run directory. ``--help all`` lists ever
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,10 +37,11 @@ class KLPriorSACConfig(RunConfig):
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
     loss: ContinuousLossConfig = field(default_factory=ContinuousLossConfig)
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        none = [("prior.kind", "must not be none: without a prior, train sac")]
-        return [*super().errors(), *(none if self.prior.kind == "none" else [])]
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
+        if self.prior.kind == "none":
+            yield "prior.kind", "must not be none: without a prior, train sac"
 
 
 def build(config: KLPriorSACConfig, env: EnvBase) -> runs.Parts:

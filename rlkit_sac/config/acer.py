@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -81,12 +82,11 @@ class ACERNetworkConfig(GaussianHeadConfig):
     """Actions over which the stochastic dueling network takes the mean of the advantage, for
     continuous actions."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = super().errors()
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         if self.shared_trunk and not self.num_cells:
-            found.append(("num_cells", "must not be empty where shared_trunk is true, got []"))
-        return found
+            yield "num_cells", "must not be empty where shared_trunk is true, got []"
 
     def head_arguments(self, kind: ActionKind) -> dict[str, Any]:
         """The keyword arguments of the actor.
@@ -151,7 +151,7 @@ class ACERLossConfig(ReturnConfig):
 class ACERUpdateConfig(StepConfig):
     """The updates: their number, data and learning rate.
 
-    >>> ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors()
+    >>> list(ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors())
     [('n_times_replay', 'must be a whole number unless poisson is true, got 1.5')]
     """
 
@@ -186,16 +186,15 @@ class ACERUpdateConfig(StepConfig):
     replay_start_size: NonNegativeInt = 1_000
     """Transitions stored before the first update from replay."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = super().errors()
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         if not self.poisson and not float(self.n_times_replay).is_integer():
             text = f"must be a whole number unless poisson is true, got {self.n_times_replay}"
-            found.append(("n_times_replay", text))
+            yield "n_times_replay", text
         if self.disable_online_update and not self.n_times_replay:
             text = "must be above 0 where disable_online_update is true, or nothing is learned"
-            found.append(("n_times_replay", text))
-        return found
+            yield "n_times_replay", text
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -206,28 +207,25 @@ class StorageConfig:
         of_losses = ("burn_in", "store_state")
         return {name: value for name, value in asdict(self).items() if name not in of_losses}
 
-    def memory_errors(self, length: int, *, memory: bool) -> list[tuple[str, str]]:
-        """List the conditions between fields and a memory that do not hold.
+    def memory_errors(self, length: int, *, memory: bool) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields and a memory that do not hold.
 
         Args:
             length: frames of a slice or segment.
             memory: whether the networks have one.
         """
         if not memory:
-            asked = [("burn_in", self.burn_in), ("store_state", self.store_state)]
             text = "is for networks with a memory: set network.memory, or leave it out"
-            return [(name, text) for name, value in asked if value]
-        if length <= self.burn_in:
-            text = f"must leave frames to learn from: below {length}, got {self.burn_in}"
-            return [("burn_in", text)]
-        return []
+            yield from ((name, text) for name in ("burn_in", "store_state") if getattr(self, name))
+        elif length <= self.burn_in:
+            yield "burn_in", f"must leave frames to learn from: below {length}, got {self.burn_in}"
 
 
 @dataclass
 class ReplayConfig(StorageConfig):
     """Size and place of the replay buffer, and how transitions are drawn.
 
-    >>> ReplayConfig(capacity=100).errors()
+    >>> list(ReplayConfig(capacity=100).errors())
     [('capacity', 'must be at least batch_size (256), got 100')]
     """
 
@@ -261,20 +259,22 @@ class ReplayConfig(StorageConfig):
     """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for
     example 0.5; null to put prior_data into the buffer."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = []
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         if self.capacity < self.batch_size:
-            text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
-            found.append(("capacity", text))
+            yield (
+                "capacity",
+                f"must be at least batch_size ({self.batch_size}), got {self.capacity}",
+            )
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
-            found.append(("prioritized", text))
+            yield "prioritized", text
         if self.prior_data is not None and self.slice_length > 1:
-            text = f"is for single transitions, but slice_length is {self.slice_length}"
-            found.append(("prior_data", text))
+            yield (
+                "prior_data",
+                f"is for single transitions, but slice_length is {self.slice_length}",
+            )
         given = self.prior_data, self.prioritized, self.storage
         if self.prior_share is not None and (None in given or given[1:] != (False, "tensor")):
             text = "needs prior_data, prioritized false and storage tensor, got {}, {} and {}"
-            found.append(("prior_share", text.format(*given)))
-        return found
+            yield "prior_share", text.format(*given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -48,8 +49,8 @@ class ReturnConfig:
         options = asdict(self)
         return {name: options[name] for name in options if name not in self.not_arguments}
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         return schedule_errors(self)
 
 
@@ -97,20 +98,19 @@ class LossConfig(ReturnConfig):
     policy_loss_steps: Literal["first", "next", "all"] = "first"
     """States of the actor and temperature losses: s, s', or both."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found, most = super().errors(), self.num_qvalue_nets
-        if self.target_subset is not None and self.target_subset > most:
-            text = f"must not exceed num_qvalue_nets ({most}), got {self.target_subset}"
-            found.append(("target_subset", text))
-        return found
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
+        if self.target_subset is not None and self.target_subset > self.num_qvalue_nets:
+            text = f"must not exceed num_qvalue_nets ({self.num_qvalue_nets})"
+            yield "target_subset", f"{text}, got {self.target_subset}"
 
 
 @dataclass
 class TemperatureConfig(LossConfig):
     """Options of the losses with one temperature alpha.
 
-    >>> TemperatureConfig(min_alpha=0.5, max_alpha=0.1).errors()
+    >>> list(TemperatureConfig(min_alpha=0.5, max_alpha=0.1).errors())
     [('min_alpha', 'must not exceed max_alpha (0.1), got 0.5')]
     """
 
@@ -131,9 +131,10 @@ class TemperatureConfig(LossConfig):
 
     scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init", "target_entropy")
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        return [*super().errors(), *_limit_errors(self.min_alpha, self.max_alpha)]
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
+        yield from _limit_errors(self.min_alpha, self.max_alpha)
 
 
 @dataclass
@@ -201,7 +202,7 @@ class DiscreteLossConfig(PlainDiscreteLossConfig):
 class HybridLossConfig(LossConfig):
     """Options of the soft actor-critic loss for actions that are discrete and continuous at once.
 
-    >>> HybridLossConfig(alpha_init=[0.1, 0.5, 1.0]).errors()
+    >>> list(HybridLossConfig(alpha_init=[0.1, 0.5, 1.0]).errors())
     [('alpha_init', 'must be one value or a [discrete, continuous] pair, got [0.1, 0.5, 1.0]')]
     """
 
@@ -255,25 +256,23 @@ class HybridLossConfig(LossConfig):
     dqda_clipping: NonNegativeFloat | None = None
     """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        pairs = {name: getattr(self, name) for name in _PER_FACTOR}
-        found = [
-            (name, f"must be one value or a [discrete, continuous] pair, got {value}")
-            for name, value in pairs.items()
-            if isinstance(value, list) and len(value) != 2
-        ]
-        if found:
-            return found
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        values = {name: getattr(self, name) for name in _PER_FACTOR}
+        wrong = {name: x for name, x in values.items() if isinstance(x, list) and len(x) != 2}
+        for name, value in wrong.items():
+            yield name, f"must be one value or a [discrete, continuous] pair, got {value}"
+        if wrong:
+            return
         (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
-        found = [*super().errors(), *(_limit_errors(low, high) or _limit_errors(lower, upper))]
+        yield from super().errors()
+        yield from _limit_errors(low, high) or _limit_errors(lower, upper)
         if self.mask_critics and not self.parameter_mask:
-            found.append(("mask_critics", "needs parameter_mask true, got true without it"))
+            yield "mask_critics", "needs parameter_mask true, got true without it"
         discrete, continuous = _pair(self.target_entropy)
         if discrete in ("neg_dim", "half_neg_dim") or continuous == "scaled_log_k":
             text = "scaled_log_k is for the discrete part and neg_dim for the continuous one: write"
-            found.append(("target_entropy", f"{text} a pair like [scaled_log_k, neg_dim]"))
-        return found
+            yield "target_entropy", f"{text} a pair like [scaled_log_k, neg_dim]"
 
 
 #: Options of a hybrid loss that may be pairs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -94,7 +95,7 @@ class NetworkConfig(LayersConfig):
 class GaussianHeadConfig(LayersConfig):
     """Shape of networks of which the actor has a Gaussian head.
 
-    >>> GaussianHeadConfig(log_std_min=3.0).errors()
+    >>> list(GaussianHeadConfig(log_std_min=3.0).errors())
     [('log_std_min', 'must be below log_std_max (2.0), got 3.0')]
     """
 
@@ -107,12 +108,11 @@ class GaussianHeadConfig(LayersConfig):
     log_std_max: float = 2.0
     """Largest log standard deviation of the actor."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        if self.log_std_min < self.log_std_max:
-            return []
-        text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
-        return [("log_std_min", text)]
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        if self.log_std_min >= self.log_std_max:
+            text = f"must be below log_std_max ({self.log_std_max}), got {self.log_std_min}"
+            yield "log_std_min", text
 
 
 @dataclass
@@ -151,13 +151,11 @@ class ValueNetworkConfig(GaussianNetworkConfig):
     output_init: PositiveFloat | None = None
     """Last layers are initialized uniformly within this bound; null for PyTorch's default."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = super().errors()
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         if self.shared_encoder:
-            text = "must be false: a value network has an encoder of its own"
-            found.append(("shared_encoder", text))
-        return found
+            yield "shared_encoder", "must be false: a value network has an encoder of its own"
 
 
 @dataclass
@@ -183,7 +181,7 @@ class NormalizationConfig:
 class PriorConfig:
     """The policy that the learned one is kept close to.
 
-    >>> PriorConfig(kind="policy").errors()
+    >>> list(PriorConfig(kind="policy").errors())
     [('run', "must name a run directory where kind is 'policy'")]
     """
 
@@ -207,14 +205,12 @@ class PriorConfig:
     factory: str | None = None
     """module:function that makes a prior for the environment, for factory."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = []
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         needs = {"policy": ("run", "a run directory"), "factory": ("factory", "module:function")}
         for kind, (name, what) in needs.items():
             value = getattr(self, name)
             if self.kind == kind and value is None:
-                found.append((name, f"must name {what} where kind is {kind!r}"))
+                yield name, f"must name {what} where kind is {kind!r}"
             if self.kind != kind and value is not None:
-                found.append((name, f"is for kind {kind!r}, but kind is {self.kind!r}"))
-        return found
+                yield name, f"is for kind {kind!r}, but kind is {self.kind!r}"

@@ -6,14 +6,16 @@ import dataclasses
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from types import SimpleNamespace
+from itertools import groupby
+from os import PathLike, fspath
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
+from pydantic_core import ErrorDetails
+from typing_extensions import TypedDict
 
-from rlkit_sac.errors import ConfigError, refuse
+from rlkit_sac.errors import refuse
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
@@ -42,15 +44,6 @@ def limits_of(hint: Any) -> str:
             found += [f"{sign} {limit}" for sign, limit in limits.items() if limit is not None]
     found += [inner for each in get_args(hint) if (inner := limits_of(each))]
     return " and ".join(dict.fromkeys(found))
-
-
-def without_limits(hint: Any) -> Any:
-    """The type without what is required of its values besides, also inside of others.
-
-    >>> without_limits(list[Seed] | None)
-    list[int] | None
-    """
-    return get_type_hints(SimpleNamespace(__annotations__={"of": hint}))["of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,41 +113,6 @@ def flat_config(config: Any) -> dict[str, Any]:
     return {key: option.value for key, option in options.items()}
 
 
-_OF_TYPE = ("_type", "none_required", "literal_error")
-_PREFIX = "Input should be "
-
-
-def read_value(given: Any, hint: Any) -> Any:
-    """The value of an option as its type wants it.
-
-    Integers may be written as floats, such as 1e6; nothing else is converted.
-
-    Raises:
-        TypeError: if it is of another type, saying what was wanted and what came.
-        ValueError: the same of a value of the type.
-
-    >>> read_value([64.0, 1e2], list[int])
-    [64, 100]
-    >>> read_value("fast", float)
-    Traceback (most recent call last):
-        ...
-    TypeError: must be a valid number, got 'fast'
-    """
-    if dataclasses.is_dataclass(hint):
-        raise TypeError(f"must be a section of options, got {given!r}")
-    for candidate in (given, _with_integers(given)):
-        try:
-            _adapter(without_limits(hint), allow_inf_nan=True).validate_python(candidate)
-        except ValidationError as error:
-            of_type = error
-            continue
-        try:
-            return _adapter(hint).validate_python(candidate)
-        except ValidationError as error:
-            raise ValueError(_describe(error)) from None
-    raise TypeError(_describe(of_type))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class PythonObject:
     """What a file of options holds of an object that has no place there; it equals any object."""
@@ -179,153 +137,156 @@ def described(value: Any) -> Iterator[PythonObject]:
 
 
 def plain_value(value: Any) -> Any:
-    """A value of Python as JSON has it: tuples and NumPy arrays as lists, paths as text.
+    """A value of Python as YAML has it: arrays, tensors and tuples as lists, paths as texts.
 
-    Raises:
-        TypeError: for anything else.
+    Whole numbers are integers, such as 1e6, also as keys, which JSON makes texts.
 
     >>> from pathlib import Path
-    >>> plain_value([("no", 1), Path("runs")])
-    [['no', 1], 'runs']
+    >>> plain_value([("no", 1e2), Path("runs"), {"0": 0.5}])
+    [['no', 100], 'runs', {0: 0.5}]
     """
-    try:
-        return to_jsonable_python(value, fallback=lambda each: each.tolist())
-    except (AttributeError, ValueError) as error:
-        raise TypeError(f"must be numbers, texts, lists and mappings, got {value!r}") from error
-
-
-def value_error(value: Any, hint: Any) -> TypeError | ValueError | None:
-    """What is wrong with the value of an option, or with the first of its items.
-
-    >>> value_error([64, 0], list[PositiveInt])
-    ValueError('must be greater than or equal to 1, got 0')
-    """
-    try:
-        read_value(value, hint)
-    except (TypeError, ValueError) as error:
-        return error
-    return None
-
-
-def check_value(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value, or a number of a tensor, that an option cannot have.
-
-    Raises:
-        ConfigError: naming the option.
-
-    >>> check_value("gamma", 1.5, UnitFloat)
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: gamma must be less than or equal to 1, got 1.5
-    """
-    if error := value_error(plain_value(value), hint):
-        raise ConfigError(f"{name} {error}")
-
-
-@cache
-def _adapter(hint: Any, *, allow_inf_nan: bool = False) -> TypeAdapter[Any]:
-    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=allow_inf_nan))
-
-
-def _with_integers(value: Any) -> Any:
-    """A value whose whole numbers are integers, also as keys, which JSON makes texts."""
-    if isinstance(value, list):
-        return [_with_integers(item) for item in value]
-    if isinstance(value, dict):
-        keys = [int(key) if str(key).isdecimal() else _with_integers(key) for key in value]
-        return dict(zip(keys, map(_with_integers, value.values()), strict=True))
+    if isinstance(value, Mapping):
+        return {
+            int(key) if str(key).isdecimal() else plain_value(key): plain_value(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain_value(value.tolist())
+    if isinstance(value, PathLike):
+        return fspath(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _describe(error: ValidationError) -> str:
-    """Pydantic's words; of the members of a union those that the value is of, or all."""
-    problems = error.errors(include_url=False)
-    of_value = [each for each in problems if not each["type"].endswith(_OF_TYPE)]
-    found = of_value[:1] or [each for each in problems if each["type"] != "none_required"]
-    texts = dict.fromkeys(each["msg"].removeprefix(_PREFIX) for each in found)
-    must = "must be " if found[0]["msg"].startswith(_PREFIX) else ""
-    return f"{must}{' or '.join(texts)}, got {found[0]['input']!r}"
+def read_values(
+    hints: Mapping[str, Any], values: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read the values of options by their types, all at once; nothing but integers is converted.
+
+    Args:
+        hints: the types by dotted key.
+        values: as :func:`plain_value` makes them, by dotted key; options may be missing.
+
+    Returns:
+        The values that are right, and what is wrong with the others, by dotted key: of an option,
+        of an entry of a mapping, or an unknown one.
+
+    >>> read_values({"num_cells": list[int], "gamma": UnitFloat}, {"num_cells": [64], "gamma": 2})
+    ({'num_cells': [64]}, {'gamma': 'must be less than or equal to 1, got 2'})
+    """
+    adapter = _adapter(tuple(hints.items()))
+    try:
+        return adapter.validate_python(values), {}
+    except ValidationError as error:
+        problems, order = error.errors(include_url=False), list(values)
+    problems.sort(key=lambda problem: order.index(str(problem["loc"][0])))
+    wrong = {problem["loc"][0] for problem in problems}
+    right = {key: value for key, value in values.items() if key not in wrong}
+
+    def dotted_key(problem: ErrorDetails) -> str:
+        key, *inside = map(str, problem["loc"])
+        is_entry = inside and get_origin(hints[key]) is dict
+        return f"{key}.{inside[0]}" if is_entry else key
+
+    errors = {key: _describe([*group]) for key, group in groupby(problems, dotted_key)}
+    return adapter.validate_python(right), errors
 
 
-_TEMPERATURE = ("alpha_init", "target_entropy")
+@cache
+def _adapter(hints: tuple[tuple[str, Any], ...]) -> TypeAdapter[dict[str, Any]]:
+    make: Any = TypedDict
+    options = make("Options", dict(hints), total=False)
+    options.__pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    return TypeAdapter(options)
 
 
-def schedule_errors(section: Any) -> list[tuple[str, str]]:
-    """List schedules of options that cannot change, or with values out of range.
+def _describe(problems: list[ErrorDetails]) -> str:
+    """Pydantic's words on the innermost value that is wrong, for each type of a union."""
+    value = max(problems, key=lambda problem: len(problem["loc"]))["input"]
+    texts = dict.fromkeys(each["msg"] for each in problems if each["input"] is value)
+    text = " or ".join(texts).replace(" or Input should be ", " or ")
+    is_row = isinstance(value, str) and "," in value and "list" in text
+    advice = f"; write '[{value.strip('()')}]'" if is_row else ""
+    return f"{text.replace('Input should', 'must')}, got {value!r}{advice}"
+
+
+def check_values(hints: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of options, also of NumPy and PyTorch, as their types want them.
+
+    Raises:
+        ConfigError: with a line for each that is wrong.
+
+    >>> check_values({"gamma": UnitFloat}, {"gamma": 1.5})
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: gamma: must be less than or equal to 1, got 1.5
+    """
+    plain = {key: plain_value(value) for key, value in values.items()}
+    checked, errors = read_values(hints, plain)
+    refuse([f"{key}: {text}" for key, text in errors.items()])
+    return checked
+
+
+def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
+    """Yield the schedules of options that cannot change, or with values out of range.
 
     Args:
         section: of the loss or of the update, with ``schedules``, and the names of options that may
             have one in ``scheduled``; learning rates may, too.
 
     >>> from rlkit_sac.config import UpdateConfig
-    >>> schedule_errors(UpdateConfig(schedules={"lr_actr": {0: 1e-3}}))
+    >>> list(schedule_errors(UpdateConfig(schedules={"lr_actr": {0: 1e-3}})))
     [('schedules', "there is no schedule of 'lr_actr'; did you mean lr_actor?")]
     """
-    return [
-        ("schedules", problem)
-        for name, points in section.schedules.items()
-        for problem in _problems(section, name, points)
-    ]
-
-
-def _is_rate(name: str) -> bool:
-    return name == "lr" or name.startswith("lr_")
-
-
-def _problems(section: Any, name: str, points: Mapping[int, float]) -> list[str]:
-    names = [name for name in vars(section) if _is_rate(name) or name in section.scheduled]
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
-        return [f"there is no schedule of {name!r}; {advice}"]
+    hints = get_type_hints(type(section), include_extras=True)
+    rates = [name for name in hints if name == "lr" or name.startswith("lr_")]
+    names = [name for name in vars(section) if name in (*rates, *section.scheduled)]
     is_fixed = getattr(section, "fixed_alpha", None)
-    if name in _TEMPERATURE and is_fixed != (name == "alpha_init"):
-        return [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
-    if not points:
-        return [f"{name} needs a value at one number of frames at least"]
-    found = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
-    hint = get_type_hints(type(section), include_extras=True)[name]
-    for value in points.values():
-        if value == 0 and _is_rate(name):
-            continue  # a schedule may end at 0
-        if error := value_error(value, hint):
-            found.append(f"{name} {error}")
-        elif value == 0 and name == "dqda_clipping":
-            found.append("dqda_clipping must stay above 0")
-    return found
+    for name, points in section.schedules.items():
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
+            problems = [f"there is no schedule of {name!r}; {advice}"]
+        elif name in ("alpha_init", "target_entropy") and is_fixed != (name == "alpha_init"):
+            problems = [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
+        elif not points:
+            problems = [f"{name} needs a value at one number of frames at least"]
+        else:
+            problems = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
+            # A schedule of a learning rate may end at 0.
+            checked = {at: value for at, value in points.items() if value or name not in rates}
+            hint: Any = hints[name]
+            _, errors = read_values({name: dict[int, hint]}, {name: checked})
+            problems += [f"{name} {text}" for text in errors.values()]
+            if name == "dqda_clipping" and 0 in points.values():
+                problems.append("dqda_clipping must stay above 0")
+        yield from (("schedules", problem) for problem in problems)
 
 
 def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, str]]:
     """List all that is wrong in a configuration, as pairs of dotted key and message.
 
     Every field must be of its type and within its limits, and every number finite. A section may
-    add a method ``errors()`` for conditions between its fields, which returns such pairs.
+    add a method ``errors()`` for conditions between its fields, which gives such pairs.
 
     Args:
         config: an instance of a (nested) configuration dataclass.
-        wrong: keys whose values could not be read and are those of the defaults; conditions that
-            depend on them are skipped.
+        wrong: keys whose values could not be read and are those of the defaults; conditions of
+            their sections are skipped, as those of options that have an error.
 
     >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
     [('gamma', 'must be less than or equal to 1, got 1.5')]
     """
-    errors = {
-        key: error
-        for key, option in options_of(config).items()
-        if (error := value_error(option.value, option.hint)) is not None
-    }
-    found = [(key, str(error)) for key, error in errors.items()]
-    if any(isinstance(error, TypeError) for error in errors.values()):
-        return found  # conditions cannot be computed with values of other types
-
-    def is_wrong(name: str) -> bool:
-        """Whether a field, or one inside of a section or mapping, has an error already."""
-        keys = [*wrong, *(key for key, _ in found)]
-        return any(key == name or key.startswith(f"{name}.") for key in keys)
-
+    options = options_of(config)
+    hints = {key: option.hint for key, option in options.items()}
+    _, errors = read_values(hints, {key: option.value for key, option in options.items()})
+    found = [*errors.items()]
     for prefix, section in sections_of(config):
-        pairs = section.errors() if hasattr(section, "errors") else []
-        found += [(prefix + key, text) for key, text in pairs if not is_wrong(prefix + key)]
+        if hasattr(section, "errors") and not any(
+            key.startswith(prefix) for key in (*wrong, *errors)
+        ):
+            found += [(prefix + key, text) for key, text in section.errors()]
     return found
 
 

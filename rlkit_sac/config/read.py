@@ -7,11 +7,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
-import numpy as np
 import yaml
 
 from rlkit_sac.config.help import format_help
@@ -21,9 +20,8 @@ from rlkit_sac.config.options import (
     config_errors,
     options_of,
     plain_value,
-    read_value,
+    read_values,
     sections_of,
-    without_limits,
 )
 from rlkit_sac.config.shipped import default_config, find_config
 from rlkit_sac.errors import ConfigError, named, refuse, repeated_options
@@ -94,9 +92,15 @@ _Loader.add_constructor(
 _Loader.add_constructor(_OBJECT, lambda _, node: PythonObject(node.value))
 _Dumper.add_representer(tuple, lambda self, value: self.represent_sequence(_TUPLE, value))
 _Dumper.add_representer(PythonObject, lambda self, it: self.represent_scalar(_OBJECT, it.text))
-_scalar: Any = np.generic
-_Dumper.add_multi_representer(_scalar, lambda self, value: self.represent_data(value.item()))
-_Dumper.add_multi_representer(object, lambda self, it: self.represent_scalar(_OBJECT, repr(it)))
+
+
+def _represent_object(dumper: _Dumper, value: Any) -> yaml.Node:
+    if getattr(value, "shape", None) == ():  # a number of NumPy or PyTorch
+        return dumper.represent_data(value.item())
+    return dumper.represent_scalar(_OBJECT, repr(value))
+
+
+_Dumper.add_multi_representer(object, _represent_object)
 
 
 def to_yaml(values: dict[str, Any]) -> str:
@@ -138,21 +142,20 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
     try:
         with file.open(encoding="utf-8") as opened:
             content = yaml.load(opened, _Loader)
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:  # which names the file and the line
-        raise ConfigError(" ".join(str(error).split())) from error
-    except ValueError as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
-    return list(_walk(content, config, where=f"{file}: "))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        text = " ".join(str(error).split())  # which names the line
+        raise ConfigError(f"{file} cannot be read: {text}") from error
+    if not isinstance(content, Mapping | None):
+        raise ConfigError(f"{file}: the file must hold 'key: value' lines, not {content!r}")
+    return list(_walk(content or {}, config, where=f"{file}: "))
 
 
 def _read_files(name: Any, config: Any, reading: tuple[Path, ...] = ()) -> list[Setting]:
     """The settings of a file, after those of the one that its own ``config`` names, beside it."""
-    if not isinstance(name, str):
+    if not isinstance(name, str | PathLike):
         raise ConfigError(f"wanted the name of a file, got {name!r}")
     beside = reading[-1].parent / name if reading else Path(name)
-    file = beside if reading and beside.is_file() else find_config(name, type(config))
+    file = beside if reading and beside.is_file() else find_config(str(name), type(config))
     if file in reading:
         raise ConfigError(f"{file} builds upon itself")
     first, own = [], []
@@ -160,20 +163,22 @@ def _read_files(name: Any, config: Any, reading: tuple[Path, ...] = ()) -> list[
         if setting.key == "config":
             with named(setting.where):
                 first += _read_files(setting.value, config, (*reading, file))
-        else:
+        elif setting.key != "resume":
             own.append(setting)
+        elif setting.value:
+            raise ConfigError(f"{setting.where}: give the run to resume by --resume")
     return first + own
 
 
-def _walk(values: Any, config: Any, where: str, prefix: str = "") -> Iterator[Setting]:
+def _walk(
+    values: Mapping[str, Any], config: Any, where: str, prefix: str = ""
+) -> Iterator[Setting]:
     """The settings in nested values, as those of a file, by the sections of a configuration."""
-    if not isinstance(values, Mapping | None):
-        what = f"section {prefix[:-1]!r}" if prefix else "the file"
-        raise ConfigError(f"{where}{what} must hold 'key: value' lines, not {values!r}")
-    for name, value in (values or {}).items():
+    sections = dict(sections_of(config))
+    for name, value in values.items():
         key = f"{prefix}{name}"
-        if any(section == f"{key}." for section, _ in sections_of(config)):
-            yield from _walk(value, config, where, f"{key}.")
+        if f"{key}." in sections and isinstance(value, Mapping | None):
+            yield from _walk(value or {}, config, where, f"{key}.")
         else:
             yield Setting(key, value, f"{where}{key}")
 
@@ -229,132 +234,105 @@ def set_options(
         Where each key was set that has no default any more, and a line for each problem.
 
     >>> from rlkit_sac.config import CheckpointConfig
-    >>> config = CheckpointConfig()
-    >>> set_options([config], ["--keep", "3"])
+    >>> set_options([CheckpointConfig()], ["--keep", "3"])
     ({'keep': '--keep'}, [])
-    >>> config.keep
-    3
     """
     recipe = configs[-1]
     options = {key: option for each in configs for key, option in options_of(each).items()}
+    problems: list[str] = []
     if isinstance(given, Mapping):
-        direct, problems = _of_python(given, recipe, options)
+        direct = _python_settings(given, recipe)
     else:
         direct, problems = _command_line(given)
     file = default_config(type(recipe))
     if file is not None and not {"config", "resume"}.intersection(each.key for each in direct):
-        for setting in read_yaml(file, recipe):
-            _set(options[setting.key], setting, entry="")
+        defaults = {each.key: plain_value(each.value) for each in read_yaml(file, recipe)}
+        problems += [f"{file}: {key}: {text}" for key, text in _set(options, defaults).items()]
     if {"-h", "--help"} & set(given):
         print(format_help(type(recipe), options, every="all" in given), end="")
         raise SystemExit(0)
     settings: list[Setting] = []
-    wrong: set[str] = set()  # keys that could not be read, which have their defaults
-
-    def add(setting: Setting, read: Callable[[str], list[Setting]]) -> None:
+    # A resumed run starts from its stored options, which files and command line may change.
+    order = {"resume": 0, "config": 1}
+    for setting in sorted(direct, key=lambda each: order.get(each.key, 2)):
+        value = setting.value
+        is_run = setting.key == "resume" and isinstance(value, str | PathLike)
         try:
-            settings.extend(read(setting.value))
+            if setting.key == "config":
+                settings += _read_files(value, recipe)
+                vars(recipe).update(configuration=Path(value).stem)
+            elif is_run and stored_options is not None:
+                stored = stored_options(value)
+                settings += [Setting(key, stored[key], f"{value}: {key}") for key in stored]
         except (ConfigError, OSError) as error:
             problems.append(f"{setting.where}: {error}")
-            wrong.add(setting.key)
-
-    # A resumed run starts from its stored options, which files and command line may change.
-    for setting in direct:
-        if setting.key == "resume" and stored_options is not None:
-            add(setting, lambda run: _stored(stored_options(run), run, options))
-    for setting in direct:
-        if setting.key == "config":
-            add(setting, lambda name: _read_files(name, recipe))
-            vars(recipe).update(configuration=Path(str(setting.value)).stem)
     settings += [setting for setting in direct if setting.key != "config"]
+    values: dict[str, Any] = {}
     where: dict[str, str] = {}
     for setting in settings:
-        key = _key_of(setting.key, options)
-        try:
-            if key is None:
-                raise ValueError(
-                    unknown_option(setting.key, options, "--" if setting.is_text else "")
-                )
-            if key == "resume" and setting.value and setting not in direct:
-                raise ValueError("the run to resume is given on the command line, with --resume")
-            _set(options[key], setting, entry=setting.key[len(key) + 1 :])
-            where[key] = setting.where
-        except (TypeError, ValueError) as error:
-            problems.append(f"{setting.where}: {error}")
-            wrong.add(key or setting.key)
+        key = _option_key(setting.key, options)
+        where[key] = where[setting.key] = setting.where
+        values[key] = _new_value(setting, key, options, values)
+    errors = _set(options, values)
+    for key, text in errors.items():
+        place = where.get(key) or where[_option_key(key, options)]
+        if key in values and key not in options:
+            text = unknown_option(key, options, "--" if place.startswith("--") else "")
+        problems.append(f"{place}: {text}")
     problems += [
         f"{where.get(key, key)}: {text}"
         for each in configs
-        for key, text in config_errors(each, wrong)
-        if key not in wrong
+        for key, text in config_errors(each, errors)
     ]
     return where, problems
 
 
+def _set(options: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, str]:
+    """Set the options whose values are right; returns what is wrong with the others."""
+    hints = {key: option.hint for key, option in options.items()}
+    right, errors = read_values(hints, values)
+    for key, value in right.items():
+        setattr(options[key].section, options[key].name, value)
+    return errors
+
+
 def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
-    """The options of a command line, and a line for each word that is none."""
+    """The options of a command line, and a line for each that is not written as one."""
     settings: list[Setting] = []
-    problems, rest = repeated_options(argv), [word for word in argv if word != "--"]
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
-        if not equals and rest and not rest[0].startswith("--"):
-            value = rest.pop(0) if name.startswith("--") else ""
-        if not name.startswith("--"):
-            advice = "options are written --name value"
-            if settings:
-                last, words = settings[-1], [name]
-                while rest and not rest[0].startswith("--"):
-                    words.append(rest.pop(0))
-                values = ",".join([str(last.value), *words])
-                advice = f"several values are written {last.where} {values}"
-            problems.append(f"unexpected argument {name!r}; {advice}")
-        elif not value:
-            problems.append(f"{name}: needs a value; write {name} VALUE")
+    problems, groups = repeated_options(argv), [[""]]
+    for word in argv:
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            groups.append([name, value] if equals else [name])
         else:
-            settings.append(Setting(name[2:], value, name, is_text=True))
+            groups[-1].append(word)
+    for name, *values in groups:
+        if not name and values:
+            problems.append(f"unexpected argument {values[0]!r}; options are written --name value")
+        elif len(values) > 1:
+            problems.append(f"{name}: takes one value; several are written {','.join(values)}")
+        elif values and values[0]:
+            settings.append(Setting(name[2:], values[0], name, is_text=True))
+        elif name.strip("-"):
+            problems.append(f"{name}: needs a value; write {name} VALUE")
     return settings, problems
 
 
-def _of_python(
-    given: Mapping[str, Any], config: Any, options: Mapping[str, Option]
-) -> tuple[list[Setting], list[str]]:
-    """The options among values of Python, by dotted keys or nested, and a line for each problem."""
-    settings, problems, direct = [], [], dict(given)
+def _python_settings(given: Mapping[str, Any], config: Any) -> list[Setting]:
+    """The options among values of Python, by dotted keys or nested."""
+    direct = dict(given)
     first = direct.pop("config") if isinstance(direct.get("config"), Mapping) else {}
-    for setting in (*_walk(first, config, "config: "), *_walk(direct, config, "")):
-        if _is_free(_key_of(setting.key, options), options):  # the task's own, as it is
-            settings.append(setting)
-            continue
-        try:
-            settings.append(setting._replace(value=plain_value(setting.value)))
-        except TypeError as error:
-            problems.append(f"{setting.where}: {error}")
-    return settings, problems
+    return [*_walk(first, config, "config: "), *_walk(direct, config, "")]
 
 
-def _stored(stored: Mapping[str, Any], run: str, options: Mapping[str, Option]) -> list[Setting]:
-    foreign = [key for key in stored if key not in options]
-    if foreign:
-        raise ConfigError(
-            f"{run} has options that this recipe lacks ({', '.join(foreign[:3])}): resume it with "
-            "the recipe and the version that began it, which its run.json names"
-        )
-    return [Setting(key, value, where=key) for key, value in stored.items()]
-
-
-def _key_of(key: str, options: Mapping[str, Option]) -> str | None:
+def _option_key(key: str, options: Mapping[str, Option]) -> str:
     """The option that a key means: itself, or the mapping that it names an entry of."""
     mappings = (
-        each
-        for each, option in options.items()
-        if key.startswith(f"{each}.") and get_origin(without_limits(option.hint)) is dict
+        name
+        for name, option in options.items()
+        if key.startswith(f"{name}.") and get_origin(option.hint) is dict
     )
-    return key if key in options else next(mappings, None)
-
-
-def _is_free(key: str | None, options: Mapping[str, Option]) -> bool:
-    """Whether an option is a mapping to values of any type."""
-    return key is not None and get_args(without_limits(options[key].hint)) == (str, Any)
+    return key if key in options else next(mappings, key)
 
 
 # What other libraries call some options.
@@ -378,48 +356,45 @@ def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") ->
     >>> unknown_option("update_tau", options_of(UpdateConfig()), "--")
     'unknown option; did you mean --target_update_tau?'
     """
-    inside = [each for each in options if each.startswith(f"{key}.")]
-    if inside:
+    if inside := [each for each in options if each.startswith(f"{key}.")]:
         return f"is a section; its options are {', '.join(dashes + each for each in inside)}"
+    ends = {each: each.rpartition(".")[2] for each in options}
     name = key.replace("-", "_").rpartition(".")[2]
     name = _ELSEWHERE.get(name, name)
-    names = {each.rpartition(".")[2] for each in options}
-    near = [each for each in options if each.rpartition(".")[2] == name]
+    near = [each for each in options if ends[each] == name]
     near = near or difflib.get_close_matches(key, options, n=1, cutoff=0.75)
     if not near:
-        close = difflib.get_close_matches(name, names, n=1)
-        close = close or [each for each in names if each.startswith(name) or each.endswith(name)]
-        near = [each for each in options if each.rpartition(".")[2] in close]
+        close = difflib.get_close_matches(name, ends.values(), n=1)
+        near = [each for each in options if ends[each] in close or name in ends[each].split("_")]
     advice = f"did you mean {' or '.join(dashes + each for each in near[:3])}?"
     return f"unknown option; {advice if near else 'see --help all'}"
 
 
-def _set(option: Option, setting: Setting, *, entry: str) -> None:
-    """Set an option, or one entry of a mapping."""
-    hint = option.hint
+def _new_value(
+    setting: Setting, key: str, options: Mapping[str, Option], values: Mapping[str, Any]
+) -> Any:
+    """The value that a setting gives the option ``key``, which earlier ones gave ``values``."""
+    if key not in options:
+        return setting.value
+    option, entry = options[key], setting.key[len(key) + 1 :]
+    hint = get_args(option.hint)[1] if entry else option.hint
+    value = _read_text(setting.value, hint) if setting.is_text else setting.value
+    if hint is not Any and Any not in get_args(hint):  # what the task takes stays as it is
+        value = plain_value(value)
     if not entry:
-        setattr(option.section, option.name, _read(setting, hint))
-        return
-    name_hint, hint = get_args(without_limits(hint))
-    name = int(entry) if name_hint is int else entry
-    setattr(option.section, option.name, {**option.value, name: _read(setting, hint)})
+        return value
+    mapping = values.get(key, option.value)
+    return {**mapping, entry: value} if isinstance(mapping, Mapping) else mapping
 
 
-def _read(setting: Setting, hint: Any) -> Any:
-    if not setting.is_text:
-        return read_value(setting.value, hint)
-    text, plain = setting.value, without_limits(hint)
-    types = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
-    if str in types:
-        return None if text == "null" and type(None) in types else text
+def _read_text(text: str, hint: Any) -> Any:
+    """The value of a text of the command line: itself where the option takes it, or as YAML."""
     try:
         value = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
         value = text
-    if value is None and text not in ("null", "~"):  # as in a comment
+    if value is None and text.startswith("#"):
         value = text
-    try:
-        return read_value(value, hint)
-    except (TypeError, ValueError) as error:
-        advice = f"; write '[{text.strip('()')}]'" if "," in text and "[" not in text else ""
-        raise type(error)(f"{error}{advice}") from None
+    values = [value, text] if value is None or hint is Any else [text, value]
+    right = (each for each in values if not read_values({"": hint}, {"": plain_value(each)})[1])
+    return next(right, value)

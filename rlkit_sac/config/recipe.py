@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -92,23 +93,19 @@ class BaseRunConfig:
         own = {"within_batches": self.workers.is_async, "frame_stack": self.env.frame_stack}
         return self.collector.replay_layout(self.batch_envs) | own
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = self.replay.memory_errors(self.row_length, memory=self.has_memory)
-        found = [(f"replay.{name}", text) for name, text in found]
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        for name, text in self.replay.memory_errors(self.row_length, memory=self.has_memory):
+            yield f"replay.{name}", text
         if self.workers.mode == "async" and not self.workers.number:
             text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
-            found.append(("workers.mode", text))
+            yield "workers.mode", text
         if self.workers.is_async and self.env.frame_stack > 1:
-            text = (
-                "must be sync where env.frame_stack is above 1, which joins frames of consecutive "
-                "batches"
-            )
-            found.append(("workers.mode", text))
+            text = "must be sync where env.frame_stack is above 1, which joins consecutive batches"
+            yield "workers.mode", text
         if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
             text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
-            found.append(("replay.prior_data", text))
-        return found
+            yield "replay.prior_data", text
 
     def planned_updates(self) -> float:
         """About how many updates the run makes; infinity where the recipe does not say."""
@@ -119,7 +116,7 @@ class BaseRunConfig:
 class RunConfig(BaseRunConfig):
     """A run of a recipe of soft actor-critic.
 
-    >>> RunConfig(loss=LossConfig(lmbda=0.9)).errors()
+    >>> list(RunConfig(loss=LossConfig(lmbda=0.9)).errors())
     [('loss.lmbda', 'is 0.9, which needs slices of more than one frame: set replay.slice_length')]
     """
 
@@ -136,18 +133,18 @@ class RunConfig(BaseRunConfig):
             self.collector.total_frames - self.collector.learning_starts
         ) * self.update.utd_ratio
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        found = super().errors()
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         if self.critic_keys and self.network.shared_encoder:
             text = "must be null with network.shared_encoder, which reads what the policy observes"
-            found.append(("network.critic_keys", text))
+            yield "network.critic_keys", text
         if self.replay.slice_length == 1:
             text = "which needs slices of more than one frame: set replay.slice_length"
             if self.loss.lmbda:
-                found.append(("loss.lmbda", f"is {self.loss.lmbda}, {text}"))
+                yield "loss.lmbda", f"is {self.loss.lmbda}, {text}"
             if self.has_memory:
-                found.append(("network.memory", f"is {self.network.memory}, {text}"))
+                yield "network.memory", f"is {self.network.memory}, {text}"
         if self.replay.n_steps > 1:
             needs_one = {
                 "env.frame_stack": self.env.frame_stack > 1,
@@ -158,13 +155,8 @@ class RunConfig(BaseRunConfig):
             }
             names = ", ".join(name for name, needed in needs_one.items() if needed)
             if names:
-                text = f"must be 1 with {names}, got {self.replay.n_steps}"
-                found.append(("replay.n_steps", text))
+                yield "replay.n_steps", f"must be 1 with {names}, got {self.replay.n_steps}"
         if self.workers.is_async and self.normalization.rewards:
-            text = (
-                "must be false where workers.mode is async: the returns of an environment would be "
-                "mixed with those of another worker's; network.critic_atoms, which needs bounded "
-                "rewards, must be null then"
-            )
-            found.append(("normalization.rewards", text))
-        return found
+            # The returns of an environment would be mixed with those of another worker's.
+            text = "must be false where workers.mode is async, and network.critic_atoms null then"
+            yield "normalization.rewards", text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -49,11 +50,10 @@ class EvaluationConfig:
         """
         return replace(training, kwargs={**training.kwargs, **self.kwargs})
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
-        if self.deterministic or not self.epsilon:
-            return []
-        return [("epsilon", f"must be 0 unless deterministic is true, got {self.epsilon}")]
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        if self.epsilon and not self.deterministic:
+            yield "epsilon", f"must be 0 unless deterministic is true, got {self.epsilon}"
 
 
 @dataclass
@@ -106,7 +106,7 @@ class LoggingConfig:
 class WarmStartConfig:
     """Modules initialized with the parameters of another run.
 
-    >>> WarmStartConfig(run="runs/sac/Ant-v5/first", modules=["actor"]).errors()
+    >>> list(WarmStartConfig(run="runs/sac/Ant-v5/first", modules=["actor"]).errors())
     []
     """
 
@@ -119,13 +119,12 @@ class WarmStartConfig:
     """Which modules: actor, qvalue (critics and their targets), value (value network and its
     target), alpha."""
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         if len(set(self.modules)) != len(self.modules):
-            return [("modules", f"must name each module once, got {self.modules}")]
+            yield "modules", f"must name each module once, got {self.modules}"
         if self.run is not None and not self.modules:
-            return [("modules", "must name at least one module to take from run")]
-        return []
+            yield "modules", "must name at least one module to take from run"
 
 
 @dataclass
@@ -134,7 +133,7 @@ class SeveralOptions:
 
     >>> SeveralOptions(seeds="0-2,7").numbers()
     [0, 1, 2, 7]
-    >>> SeveralOptions(jobs=2).errors()
+    >>> list(SeveralOptions(jobs=2).errors())
     [('jobs', 'give the seeds too, for example --seeds 0,1,2')]
     """
 
@@ -165,13 +164,12 @@ class SeveralOptions:
             raise ValueError(f"must be >= 0 and < {2**32}, got {max(seeds)}")
         return seeds
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions that do not hold."""
-        if self.seeds is None:
-            text = "give the seeds too, for example --seeds 0,1,2"
-            return [("jobs", text)] if self.jobs > 1 else []
-        try:
-            self.numbers()
-        except ValueError as error:
-            return [("seeds", str(error))]
-        return []
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions that do not hold."""
+        if self.seeds is not None:
+            try:
+                self.numbers()
+            except ValueError as error:
+                yield "seeds", str(error)
+        elif self.jobs > 1:
+            yield "jobs", "give the seeds too, for example --seeds 0,1,2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -52,8 +53,8 @@ class StepConfig:
         names = ("max_grad_norm", "matmul_precision", "cuda_graph")
         return {name: getattr(self, name) for name in names}
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
         return schedule_errors(self)
 
 
@@ -61,7 +62,7 @@ class StepConfig:
 class UpdateConfig(StepConfig):
     """The gradient steps: their order, learning rates and number per frame.
 
-    >>> UpdateConfig(order=["joint", "actor", "target"]).errors()
+    >>> list(UpdateConfig(order=["joint", "actor", "target"]).errors())
     [('order', "'joint' already holds every loss: remove 'actor'")]
     """
 
@@ -98,35 +99,28 @@ class UpdateConfig(StepConfig):
         """The options of an :class:`~rlkit_sac.updates.Update` but for its steps."""
         return super().arguments() | {"recompute": self.recompute is True}
 
-    def errors(self) -> list[tuple[str, str]]:
-        """List the conditions between fields that do not hold."""
+    def errors(self) -> Iterable[tuple[str, str]]:
+        """Yield the conditions between fields that do not hold."""
+        yield from super().errors()
         names = [name for entry in self.entries() for name in entry]
         losses = [name for name in names if name != "target"]
-        found = super().errors()
         missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
         missing += [] if "target" in names else ["target"]
         if missing:
             text = " and ".join(f"'{name}'" for name in missing)
-            found.append(("order", f"must also name {text} for the policy to learn"))
+            yield "order", f"must also name {text} for the policy to learn"
         if "joint" in losses and len(set(losses)) > 1:
             others = ", ".join(f"'{step}'" for step in losses if step != "joint")
-            found.append(("order", f"'joint' already holds every loss: remove {others}"))
+            yield "order", f"'joint' already holds every loss: remove {others}"
         elif len(set(names)) != len(names) and self.recompute is not True:
-            text = f"must name each step once unless recompute is true, got {self.order}"
-            found.append(("order", text))
-        named_steps = {"periods": list(self.periods), "recompute": self.recompute_from()}
-        for option, named in named_steps.items():
-            found += [
-                (option, f"must name steps of order {self.order}, got '{step}'")
-                for step in named
-                if step not in names
-            ]
-        found += [
-            ("periods", f"must be the same for {' and '.join(entry)}, which order takes at once")
-            for entry in self.entries()
-            if len({self.periods.get(name, 1) for name in entry}) > 1
-        ]
-        return found
+            yield "order", f"must name each step once unless recompute is true, got {self.order}"
+        for option, steps in (("periods", self.periods), ("recompute", self.recompute_from())):
+            for step in (step for step in steps if step not in names):
+                yield option, f"must name steps of order {self.order}, got '{step}'"
+        for entry in self.entries():
+            if len({self.periods.get(name, 1) for name in entry}) > 1:
+                text = f"must be the same for {' and '.join(entry)}, which order takes at once"
+                yield "periods", text
 
     def entries(self) -> list[list[str]]:
         """The steps in order, each as the list of the names it takes together."""
@@ -141,7 +135,7 @@ class UpdateConfig(StepConfig):
 class DiscreteUpdateConfig(UpdateConfig):
     """The gradient steps where the critics may be the policy, without an actor.
 
-    >>> DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors()
+    >>> list(DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors())
     []
     """
 
@@ -152,7 +146,7 @@ class DiscreteUpdateConfig(UpdateConfig):
 class ValueUpdateConfig(UpdateConfig):
     """The gradient steps where a value network is trained with the critics.
 
-    >>> ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors()
+    >>> list(ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors())
     [('order', "must also name 'value' for the policy to learn")]
     """
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Signature, signature
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.data import TensorSpec
 
 from rlkit_sac.config.loss import ReturnConfig
-from rlkit_sac.config.options import NonNegativeInt, check_config, check_value, plain_value
+from rlkit_sac.config.options import NonNegativeInt, check_config, check_values, options_of
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
 
@@ -40,7 +40,7 @@ class LossOptions:
     r"""Whether losses are weighted by ``priority_weight`` (:math:`\sum wl/\sum w`); ``"auto"``: if
     it is present."""
 
-    burn_in: int = 0
+    burn_in: NonNegativeInt = 0
     """Of networks with a memory, number of first steps of each row that the memories see, without
     gradient and without loss."""
 
@@ -48,11 +48,8 @@ class LossOptions:
     """Add statistics of the critics to the output."""
 
     def __post_init__(self) -> None:
-        check_value("reduction", self.reduction, Reduction)
-        weights = self.use_prioritized_weights
-        check_value("use_prioritized_weights", weights, bool | Literal["auto"])
-        check_value("scalar_output_mode", self.scalar_output_mode, ScalarOutputMode | None)
-        check_value("burn_in", self.burn_in, NonNegativeInt)
+        hints = get_type_hints(LossOptions, include_extras=True)
+        check_values(hints, {name: getattr(self, name) for name in hints})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -121,15 +118,13 @@ def read_options(
     Raises:
         ConfigError: with a line for each problem.
     """
-    section = loss.section
-    section_options = {
-        name: value for name, value in given.items() if name in section().arguments()
-    }
+    options = loss.section(**({"parameter_mask": True} if mask else {}))
+    section_options = {name: value for name, value in given.items() if name in options.arguments()}
     data = dict(section_options)
     if "target_entropy" in section_options:
         data["target_entropy"] = _without_functions(section_options["target_entropy"])
-    plain = {name: plain_value(value) for name, value in data.items()}
-    options = section(**plain, **({"parameter_mask": True} if mask else {}))
+    hints = {name: option.hint for name, option in options_of(options).items()}
+    vars(options).update(check_values(hints, data))
     check_config(options)
     if "target_entropy" in section_options:
         options.target_entropy = section_options["target_entropy"]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config.options import UnitFloat, check_value
+from rlkit_sac.config.options import UnitFloat, check_values
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, policy_states
@@ -339,7 +339,7 @@ class LossContract(LossModule):
         """
         if option not in self.scalars or not hasattr(self, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        check_value(option, value, self.scalars[option])
+        check_values({option: self.scalars[option]}, {option: value})
         current = getattr(self, option)
         if isinstance(current, Tensor):
             current.fill_(value)
@@ -350,7 +350,7 @@ class LossContract(LossModule):
     def _set_gamma(self, gamma: float | None) -> None:
         """Set the discount of the targets, unless it is ``None``."""
         if gamma is not None:
-            check_value("gamma", gamma, UnitFloat)
+            check_values({"gamma": UnitFloat}, {"gamma": gamma})
             self._buffers.pop("gamma", None)  # where `set_scalar` put it
             self.gamma = float(gamma)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
 
-from rlkit_sac.config.options import config_errors
 from rlkit_sac.config.read import set_options
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.config.run import SeveralOptions
@@ -160,8 +159,6 @@ def _parse(
     configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
     where, problems = set_options(configs, argv, stored_options=session.find_start)
     if several.seeds is not None:
-        if not problems:  # once, and not in the process of each run
-            problems = [f"{where.get(key, key)}: {text}" for key, text in config_errors(config)]
         if where.get("seed") == "--seed":
             problems.append(f"{where['seeds']}: give either --seed or --seeds")
         if getattr(config, "resume", None) is not None:

@@ -1,6 +1,5 @@
 import dataclasses
 import math
-import string
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +24,7 @@ from rlkit_sac.config.options import (
     check_config,
     config_errors,
     limits_of,
-    value_error,
+    read_values,
 )
 from rlkit_sac.config.read import parse_config, set_options, to_yaml
 from rlkit_sac.errors import ConfigError
@@ -147,32 +146,29 @@ def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
         (["--replay.storage", "disk"], "--replay.storage: must be 'tensor' or 'memmap', got "),
         (["--loss.target_entropy", "x"], "--loss.target_entropy: must be a valid number or 'auto'"),
         (["--update.periods", "{actr: 2}"], "--update.periods: must name steps of order"),
+        (["--update.order", "[joint,[qvalue,3]]"], "--update.order: must be 'actor', 'qvalue' or"),
+        (["--update.periods", "{actor: 0}"], "--update.periods: must be greater than or"),
         (["--seed"], "--seed: needs a value; write --seed VALUE"),
         (["--seed", "--compile=auto"], "--seed: needs a value; write --seed VALUE"),
         (["--seed="], "--seed: needs a value; write --seed VALUE"),
         (["--sed", "1"], "--sed: unknown option; did you mean --seed?"),
         (["--lr", "1"], "--lr: unknown option; did you mean --update.lr_actor or --update.lr_"),
+        (["--critic", "1"], "--critic: unknown option; did you mean --network.critic_keys or --netw"
+         "ork.critic_layer_norm or --network.critic_dropout?"),
         (["--xyzzy", "1"], "--xyzzy: unknown option; see --help all"),
         (["--env", "A-v0"], "--env: is a section; its options are --env.id, --env.num_envs, "),
         (["--network.num_cells", "64,64"], "--network.num_cells: must be a valid list, got '64,64'"
          "; write '[64,64]'"),
-        (["--seed", "0", "1", "2"], "unexpected argument '1'; several values are "
-         "written --seed 0,1,2"),
+        (["--seed", "0", "1", "2"], "--seed: takes one value; several are written 0,1,2"),
         (["seed"], "unexpected argument 'seed'; options are written --name value"),
         (["--seed", "1", "--seed=2"], "--seed: is given 2 times; give it once"),
         (["--env.kwargs.a=1", "--env.kwargs.a=1"], "--env.kwargs.a: is given 2 times; give it"),
-        (["--config", "no/such.y"], "--config: no/such.y cannot be read: No such file"),
+        (["--config", "no/such.y"], "--config: no/such.y cannot be read: [Errno 2] No such"),
     ],
 )  # fmt: skip
 def test_bad_option(argv: list[str], line: str) -> None:
     (found,) = errors(argv)
     assert found.startswith(line)
-
-
-@pytest.mark.parametrize("letter", string.ascii_letters)
-def test_at_most_three_names_are_proposed(letter: str) -> None:
-    (line,) = errors([f"--{letter}", "1"])
-    assert line.count(" or ") <= 2
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -230,7 +226,7 @@ def test_values_of_python_stay_what_they_are() -> None:
     assert (config.env.kwargs, config.seed) == ({**kwargs, "other": "null"}, 7)
     _, problems = set_options([Config()], {"update.periods": print, "seed": "7"})
     assert problems == [
-        f"update.periods: must be numbers, texts, lists and mappings, got {print!r}",
+        f"update.periods: must be a valid dictionary, got {print!r}",
         "seed: must be a valid integer, got '7'",
     ]
 
@@ -261,9 +257,12 @@ def test_arguments_of_the_task_are_read_as_yaml_1_2(text: str, value: Any) -> No
 def test_a_limit_is_named_wherever_its_number_stands() -> None:
     hint = PositiveFloat | list[PositiveFloat | None] | None
     assert limits_of(hint) == "> 0"
-    assert str(value_error([0.1, 0.0], hint)) == "must be greater than 0, got 0.0"
-    numbers = {1: [1.0], 2: [float("nan")]}
-    assert str(value_error(numbers, dict[int, list[float]])) == "must be a finite number, got nan"
+    numbers = dict[int, list[float]]
+    values = {"a": [0.1, 0.0], "b": {1: [1.0], 2: [math.nan]}, "c": [1.0]}
+    assert read_values({"a": hint, "b": numbers, "c": hint}, values) == (
+        {"c": [1.0]},
+        {"a": "must be greater than 0, got 0.0", "b.2": "must be a finite number, got nan"},
+    )
 
 
 def test_ranges_and_conditions_come_in_one_list_without_those_on_refused_options() -> None:

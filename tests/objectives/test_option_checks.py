@@ -15,7 +15,7 @@ from tests.objectives.prior_references import BOX, INDEX
 CONTINUOUS_REFUSED = {
     "reward weights of a scalar": ({"reward_weights": [1.0]}, "the reward is a scalar"),
     "loss function": ({"loss_function": "huber"}, "loss_function: must be 'l1'"),
-    "reduction": ({"reduction": "avg"}, "reduction must be 'mean'"),
+    "reduction": ({"reduction": "avg"}, "reduction: must be 'mean'"),
     "policy loss steps": ({"policy_loss_steps": "last"}, "policy_loss_steps: must be 'first'"),
     "parametrization": ({"alpha_parametrization": "linear"}, "alpha_parametrization"),
     "target entropy": (

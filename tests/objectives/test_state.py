@@ -82,7 +82,7 @@ def test_nan_at_a_terminal_state_leaves_no_trace(kind, critic):
 )
 def test_a_number_may_not_become_what_it_cannot_be(option, value):
     loss = own_loss("continuous", dqda_clipping=1.0)
-    with pytest.raises(ConfigError, match=f"{option} must be .*, got {value}"):
+    with pytest.raises(ConfigError, match=f"{option}: must be "):
         loss.set_scalar(option, value)
 
 

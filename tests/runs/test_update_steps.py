@@ -53,7 +53,7 @@ def test_steps_taken_at_once_and_forward_passes_from_some_steps_on() -> None:
         periods={"target": 2},
         recompute=["actor"],
     )
-    assert not config.errors()
+    assert not list(config.errors())
     at_once = LossStep(("loss_actor", "loss_qvalue"), ("actor", "qvalue"), recompute=True)
     update = make_update(make_loss("value"), config)
     assert update.steps == (step("alpha"), at_once, TargetStep(2), step("value"))

@@ -66,7 +66,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
 @pytest.mark.parametrize("value", [-1.0, 0.0, 0.5, 2.0])
 def test_what_a_schedule_may_have_the_loss_takes(name: str, value: float) -> None:
     config = PlainContinuousLossConfig(schedules={name: {0: 0.5, 9: value}})
-    if errors := config.errors():
+    if errors := list(config.errors()):
         assert all(key == "schedules" and name in text for key, text in errors)
     else:
         make_loss(config).set_scalar(name, value)

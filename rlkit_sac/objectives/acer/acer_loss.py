@@ -22,7 +22,7 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac import functional as F
 from rlkit_sac.config.acer import ACERLossConfig
-from rlkit_sac.config.options import NonNegativeFloat, check_value
+from rlkit_sac.config.options import NonNegativeFloat, check_values
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
@@ -180,7 +180,8 @@ class ACERLoss(SegmentLoss):
             loss_options = replace(loss_options, reduction="sum")
         super().__init__(actor_network, critic_network, loss_options)
         spaces = _SPACES[self.kind]
-        check_value("trust_region_space", section.trust_region_space, spaces | None)
+        space = {"trust_region_space": section.trust_region_space}
+        check_values({"trust_region_space": spaces | None}, space)
         exact = get_args(spaces)[0]
         self.trust_region_space: Any = section.trust_region_space or exact
         # Without a projection all spaces give the same gradient; the default is the most exact.

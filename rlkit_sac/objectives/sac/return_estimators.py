@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac import functional as F
-from rlkit_sac.config.options import UnitFloat, check_value
+from rlkit_sac.config.options import UnitFloat, check_values
 from rlkit_sac.errors import ConfigError
 
 
@@ -119,7 +119,7 @@ def td_lambda(lmbda: float = 0.95) -> ReturnEstimator:
     Raises:
         ConfigError: for a number outside of [0, 1].
     """
-    check_value("lmbda", lmbda, UnitFloat)
+    check_values({"lmbda": UnitFloat}, {"lmbda": lmbda})
     return LambdaReturn(float(lmbda)) if lmbda else OneStep()
 
 

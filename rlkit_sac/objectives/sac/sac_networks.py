@@ -17,7 +17,7 @@ from torchrl.data import TensorSpec
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.config.loss import LossConfig
-from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_value
+from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_values
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import RewardWeights
@@ -268,7 +268,7 @@ class SACNetworks(LossContract):
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
-            check_value(option, value, PositiveFloat)
+            check_values({option: PositiveFloat}, {option: value})
             self.log_alpha.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
