@@ -362,10 +362,11 @@ class LossContract(LossModule):
     def _valid_steps(self, batch: TensorDictBase) -> Tensor | None:
         """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks."""
         masks = [key for key in self._loss_mask_keys() if batch.get(key, None) is not None]
+        valid = valid_steps(batch, masks) if masks else None
         for key in masks:
             if batch.get(key).dtype not in (torch.bool, torch.uint8):
                 raise BatchError(f"{key} is {batch.get(key).dtype}, wanted bool: mask.bool()")
-        return valid_steps(batch, masks) if masks else None
+        return valid
 
     def _importance_weights(self, batch: TensorDictBase) -> Tensor | None:
         key = self.tensor_keys.priority_weight

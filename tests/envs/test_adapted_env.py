@@ -187,6 +187,10 @@ class Text(Track):
         self.observation_spec["sign"] = NonTensor((4,))
 
 
+def two_tasks() -> SerialEnv:
+    return SerialEnv(2, [lambda: GymEnv("Pendulum-v1"), lambda: GymEnv("MountainCarContinuous-v0")])
+
+
 def test_what_cannot_be_adapted_is_refused_by_name() -> None:
     for function, options, words in [
         (Track, {"observation_keys": ["speed"]}, "speed"),
@@ -197,6 +201,7 @@ def test_what_cannot_be_adapted_is_refused_by_name() -> None:
         (Track, {"action_bounds": [1, 2, 3]}, "action_bounds"),
         (Track, {"kwargs": {"nonsense": 1}}, "nonsense"),
         (Text, {}, "sign is text"),
+        (two_tasks, {}, "its environments have different spaces"),
         ("tests.envs.track:Trick", {}, "unknown environment"),
     ]:
         with pytest.raises(ConfigError, match=words):

@@ -82,6 +82,12 @@ def test_what_each_step_has_once_is_refused_in_another_shape(key):
         own_loss("continuous")(data)
 
 
+def test_a_mask_of_numbers_is_refused_by_a_loss():
+    data = make_batch("continuous", 5).set(("collector", "mask"), torch.ones(5))
+    with pytest.raises(BatchError, match=r"'mask'\) is torch.float32, wanted bool"):
+        own_loss("continuous")(data)
+
+
 @pytest.mark.parametrize("kind", DISCRETE_KINDS)
 def test_indices_of_invalid_steps_and_of_any_integer_type_are_read(kind):
     data = make_batch(kind, 5)

@@ -139,6 +139,12 @@ def test_what_does_not_follow_is_refused(make: Callable) -> None:
         loss(replay.sample().reshape(2, 8))
     with pytest.raises(BatchError, match=refused):  # a row of two pieces
         loss(torch.cat([rows[:, 4:], rows[:, :4]], 1))
+    apart = rows[:, ::2].clone()
+    apart["index"] = 2 * torch.arange(apart.numel()).reshape(apart.shape)
+    for states in (apart["observation"], apart["next", "observation"]):
+        states[..., 0] = 1.0  # such as a goal: it tells nothing
+    with pytest.raises(BatchError, match=refused):
+        loss(apart)
     other = rows.clone()
     other["next", "observation"] = torch.randn_like(rows["next", "observation"])
     with pytest.warns(UserWarning, match=refused):

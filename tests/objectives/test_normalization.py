@@ -74,8 +74,10 @@ def test_losses_are_those_of_a_batch_normalized_by_hand(kind: str, vmap: bool) -
         torch.testing.assert_close(value, actions[1][key])
 
 
-@pytest.mark.parametrize("form", [torch.Tensor.bool, torch.Tensor.byte, lambda x: x.unsqueeze(-1)])
-def test_padded_steps_are_not_observed(form: Callable[[torch.Tensor], torch.Tensor]) -> None:
+@pytest.mark.parametrize(
+    "form", [torch.Tensor.bool, torch.Tensor.byte, lambda x: x.unsqueeze(-1), None]
+)
+def test_padded_steps_are_not_observed(form: Callable[[torch.Tensor], torch.Tensor] | None) -> None:
     torch.manual_seed(0)
     data, valid = make_data("continuous", 2, 6), torch.ones(2, 6, dtype=torch.bool)
     valid[1, 4:] = False
@@ -90,7 +92,11 @@ def test_padded_steps_are_not_observed(form: Callable[[torch.Tensor], torch.Tens
     seen = data["observation"][valid]
     for each in (data["observation"], data["next", "reward"]):
         each[~valid] = torch.nan
-    loss.observe(data.set(("collector", "mask"), form(valid)))
+    if form is None:  # a collector did not collect them
+        data["collector", "traj_ids"] = valid.long() - 1
+    else:
+        data["collector", "mask"] = form(valid)
+    loss.observe(data)
     torch.testing.assert_close(observation.statistics.mean, seen.mean(0))
     assert reward.statistics.count == observation.statistics.count == 10
     wanted = torch.tensor(returns).double()

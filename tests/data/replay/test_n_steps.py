@@ -162,6 +162,10 @@ def test_padded_and_preempted_frames_make_no_rows() -> None:
     for each in (mask, mask.unsqueeze(-1), mask.byte()):
         batch = padded.clone().set(("collector", "mask"), each)
         assert torch.equal(lines(NStepTransform(N, GAMMA).inv(batch)), wanted)
+    computed = whole.clone()  # values are rounded, and a sensor may fail
+    computed["value"] = torch.tensor([0.3, torch.nan, 0.1] * 3)[:8, None]
+    computed["next", "value"] = computed["value"].roll(-1, 0) * (1 + 1e-6)
+    assert torch.equal(lines(NStepTransform(N, GAMMA).inv(computed)), wanted)
     preempted = torch.cat([whole, whole[:4]])
     preempted[TRAJECTORY][-4:] = -1
     assert torch.equal(lines(NStepTransform(N, GAMMA).inv(preempted)), wanted)
