@@ -37,6 +37,7 @@ ALLOWED = {
     ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",
     ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed",
     ("rlkit_sac/runs/directory.py", "subprocess"): "git, which names the commit",
+    ("rlkit_sac/analysis/report.py", "urllib"): "urllib.parse, which quotes addresses of files",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     ("recipes/benchmarks/fast.py", "subprocess"): "a process for each run",
     (

@@ -46,6 +46,7 @@ class TransitionKeys:
         actions: the accepted key of each part of the action, by the entry that holds it.
         networks: entries that the networks read.
         priors: entries that the priors read.
+        outcomes: accepted keys of what is read under ``next`` alone.
         recurrent: whether a network has a memory.
 
     Attributes:
@@ -64,11 +65,13 @@ class TransitionKeys:
         networks: Iterable[NestedKey],
         priors: Iterable[NestedKey] = (),
         *,
+        outcomes: Iterable[str],
         recurrent: bool,
     ) -> None:
         self.actions = actions
-        roles = ("reward", "done", "terminated")  # of what is read under ``next`` alone
-        self.outcomes = {unravel_key(("next", getattr(tensor_keys, role))): role for role in roles}
+        self.outcomes = {
+            unravel_key(("next", getattr(tensor_keys, role))): role for role in outcomes
+        }
         self._done = unravel_key(("next", tensor_keys.done))
         self._unchecked = 100  # batches, which are read to compare their steps
         self._steps_to_next_obs = tensor_keys.steps_to_next_obs

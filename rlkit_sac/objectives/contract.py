@@ -74,6 +74,8 @@ class LossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
 
+    #: Accepted keys of what is read under ``next`` alone, to which a subclass may add its own.
+    outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
@@ -139,6 +141,7 @@ class LossContract(LossModule):
             self._actions,
             self._network_keys(),
             self._prior_keys,
+            outcomes=self.outcomes,
             recurrent=bool(self.recurrent),
         )
 

@@ -23,6 +23,7 @@ from tests.recipes.loading import RECIPES
 from tests.reliability.runs import SHORT, assert_same_run
 
 OPTIONS = [*SHORT, "--compile", "false", "--collector.total_frames", "250"]
+OPTIONS += ["--normalization.observations", "true", "--normalization.clip", "null"]
 
 ACTOR = """    actor = runs.build_network(
         config.network,
