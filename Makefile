@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-lowest check lint types doctests audit speed docs
+.PHONY: help train test test-more test-slow test-lowest check lint types doctests audit speed docs
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,8 +21,11 @@ help: ## Show this list
 train: $(VENV)/.installed-train ## Train SAC on Pendulum-v1 (ARGS= goes to recipes/sac.py)
 	$(BIN)/python recipes/sac.py $(ARGS)
 
-test: $(VENV)/.installed-dev ## Run the tests but the slow ones (ARGS= goes to pytest)
-	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal $(ARGS)
+test: $(VENV)/.installed-dev ## Run the essential tests, some minutes (ARGS= goes to pytest)
+	$(BIN)/python -m pytest -m "not slow and not more" --numprocesses auto --dist worksteal $(ARGS)
+
+test-more: $(VENV)/.installed-dev ## Run the tests of processes, compilation and combinations (ARGS= goes to pytest)
+	$(BIN)/python -m pytest -m "more and not slow" --numprocesses auto --dist worksteal $(ARGS)
 
 test-slow: $(VENV)/.installed-dev ## Run all other tests, an hour on two cores (ARGS= goes to pytest)
 	$(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal $(ARGS)

@@ -1,6 +1,9 @@
-"""Settings of every test."""
+"""Settings of every test, and which of them `make test` leaves to `make test-more`."""
+
+from pathlib import Path
 
 import hypothesis
+import pytest
 import torch
 
 # One thread: the tensors are small, and results then do not depend on the machine's core count.
@@ -12,3 +15,27 @@ torch.set_num_threads(1)
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile("same")
+
+# What compiles, starts processes, or combines features: `make test-more`. `make test` keeps what a
+# change breaks first: exact losses, keys, doors, a run and an exact resume of each recipe, signals.
+MORE = (
+    *("analysis/test_report", "cli/test_video_export", "cli/test_wheel", "data/replay/test_memmap"),
+    *("data/workers", "docs/test_pages", "objectives/test_bandits", "test_extending"),
+    *("recipes/test_action_spaces", "recipes/test_clone", "recipes/test_copied_recipe"),
+    *("recipes/test_images", "recipes/test_memory", "recipes/test_network_builder"),
+    *("recipes/test_sweep", "recipes/test_torchrl_environments", "recipes/test_vector_rewards"),
+    *("recipes/test_workers", "reliability/test_caches", "reliability/test_damage"),
+    *("reliability/test_kill", "reliability/test_output", "reliability/test_paths"),
+    *("reliability/test_prior_data", "reliability/test_ranks", "reliability/test_readers"),
+    *("reliability/test_resources", "reliability/test_two_runs", "runs/test_acting"),
+    *("runs/test_export", "runs/test_masked_policies", "runs/test_other_tasks"),
+    *("runs/test_seeds", "runs/test_train", "updates/test_compiled", "updates/test_ranks"),
+    *("updates/test_torch_compile",),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        file = item.path.relative_to(Path(__file__).parent).as_posix()
+        if file.startswith(MORE):
+            item.add_marker("more")
