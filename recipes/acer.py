@@ -59,6 +59,11 @@ class ACERConfig(BaseRunConfig):
 
     uncompiled_updates: ClassVar[int] = 5_000  # which take as long as compiling: they are small
 
+    @property
+    def row_length(self) -> int:
+        """Frames of a segment."""
+        return self.collector.t_max
+
     def planned_updates(self) -> float:
         """About how many updates the run makes."""
         batches = self.collector.total_frames / self.collector.batch_frames(self.batch_envs)

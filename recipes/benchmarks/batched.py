@@ -66,11 +66,7 @@ def ours(num_envs: int) -> Callable[[], object]:
     env = make_env("torchrl.envs:PendulumEnv", num_envs=num_envs, max_episode_steps=200)
     actor = tanh_gaussian_actor(8, [-1.0], [1.0])
     replay = make_replay_buffer(
-        example_transition(env, STORED, policy=actor),
-        capacity=1_000_000,
-        batch_size=256,
-        num_envs=num_envs,
-        frames_per_batch=num_envs,
+        example_transition(env, STORED, policy=actor), capacity=1_000_000, batch_size=256
     )
     batches = iter(make_collector(env, actor, total_frames=10**12, frames_per_batch=num_envs))
     table = CSVLog(Path(tempfile.mkdtemp()) / "episodes.csv")

@@ -31,10 +31,10 @@ from update import make_update
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
 from rlkit_sac.data import (
+    WorkerCollector,
     example_transition,
     make_collector,
     make_replay_buffer,
-    make_worker_collector,
 )
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, make_env
@@ -142,7 +142,7 @@ class Loop:
             "frames_per_batch": config.frames_per_batch,
         }
         if workers:
-            self.collector = make_worker_collector(
+            self.collector = WorkerCollector(
                 create,
                 loss.policy(),
                 workers=workers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -136,6 +136,8 @@ class FramesConfig:
     init_random_frames: NonNegativeInt = 1_000
     """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
 
+    learning_starts = 0  # no option here
+
     def batch_frames(self, num_envs: int) -> int:
         """Frames of one batch: one of each environment.
 
@@ -145,7 +147,7 @@ class FramesConfig:
         return num_envs
 
     def replay_layout(self, num_envs: int) -> dict[str, Any]:
-        """The batches that extend a replay buffer, as arguments of ``make_replay_buffer``.
+        """The batches that extend a replay buffer, as arguments of samplers.
 
         Args:
             num_envs: environments that step together.
@@ -202,10 +204,11 @@ class StorageConfig:
     """Store the state of network.memory with each frame, from which slices then start; otherwise
     they start from zero."""
 
+    slice_length = n_steps = 1  # no options here
+
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of ``make_replay_buffer``."""
-        of_losses = ("burn_in", "store_state")
-        return {name: value for name, value in asdict(self).items() if name not in of_losses}
+        """The keyword arguments of ``make_replay_buffer``, without its sampler and prior data."""
+        return {name: getattr(self, name) for name in ("capacity", "batch_size", "storage")}
 
     def memory_errors(self, length: int, *, memory: bool) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields and a memory that do not hold.
@@ -258,6 +261,10 @@ class ReplayConfig(StorageConfig):
     prior_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for
     example 0.5; null to put prior_data into the buffer."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of ``make_replay_buffer``, without its sampler and prior data."""
+        return super().arguments() | {"n_steps": self.n_steps, "prior_share": self.prior_share}
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""

@@ -75,7 +75,7 @@ class BaseRunConfig:
     @property
     def row_length(self) -> int:
         """Frames of a row of a sample."""
-        return getattr(self.replay, "slice_length", getattr(self.collector, "t_max", 1))
+        return self.replay.slice_length
 
     @property
     def critic_keys(self) -> list[str] | None:
@@ -88,7 +88,7 @@ class BaseRunConfig:
         return self.workers.batch_envs(self.env.num_envs)
 
     def replay_layout(self) -> dict[str, Any]:
-        """How batches extend the replay buffer, as arguments of ``make_replay_buffer``."""
+        """How batches extend the replay buffer, as arguments of samplers."""
         # Consecutive batches of asynchronous workers are of different environments.
         own = {"within_batches": self.workers.is_async, "frame_stack": self.env.frame_stack}
         return self.collector.replay_layout(self.batch_envs) | own
@@ -103,9 +103,6 @@ class BaseRunConfig:
         if self.workers.is_async and self.env.frame_stack > 1:
             text = "must be sync where env.frame_stack is above 1, which joins consecutive batches"
             yield "workers.mode", text
-        if self.env.frame_stack > 1 and getattr(self.replay, "prior_data", None) is not None:
-            text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
-            yield "replay.prior_data", text
 
     def planned_updates(self) -> float:
         """About how many updates the run makes; infinity where the recipe does not say."""
@@ -139,6 +136,9 @@ class RunConfig(BaseRunConfig):
         if self.critic_keys and self.network.shared_encoder:
             text = "must be null with network.shared_encoder, which reads what the policy observes"
             yield "network.critic_keys", text
+        if self.env.frame_stack > 1 and self.replay.prior_data is not None:
+            text = f"is for whole transitions, but env.frame_stack is {self.env.frame_stack}"
+            yield "replay.prior_data", text
         if self.replay.slice_length == 1:
             text = "which needs slices of more than one frame: set replay.slice_length"
             if self.loss.lmbda:

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import gymnasium as gym
 import torch
 from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
@@ -20,17 +19,23 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import EnvConfig, FramesConfig, UpdateConfig
+from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector, make_replay_buffer
+from rlkit_sac.data import (
+    AnyCollector,
+    PrioritizedSampler,
+    SliceSampler,
+    StepSampler,
+    WorkerCollector,
+    make_collector,
+    make_replay_buffer,
+)
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.n_steps import several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
-from rlkit_sac.data.workers.collector import make_worker_collector
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
-from rlkit_sac.envs.gym_env import create, find_env_spec
-from rlkit_sac.envs.make import close_env
+from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
@@ -89,12 +94,48 @@ def make_envs(
     ...     env is eval_env
     False
     """
+    session = Session() if session is None else session
     restarted = interrupted_run()
     if restarted is not None and step_folders(restarted / "checkpoints"):
         config.resume = str(restarted)
     check_config(config)
-    with named("device"):
-        device = device_of_rank(resolve_device(config.device))
+    device = _check_machine(config)
+    if session.env_function and config.workers.number:
+        text = "other processes cannot make the environments of a function: give an id"
+        raise ConfigError(f"workers.number: {text}")
+    _find_start(config, session)
+    seed, evaluation = rank_seed(config.seed), config.evaluation
+    with ExitStack() as opened:
+        seed_everything(seed)
+        env = opened.enter_context(_training_env(config, device))
+        _check_task(config, env)
+        if session.start is not None:
+            with named("resume"):
+                check_spaces(session.start.folder, env)
+        if (workers := config.workers).number:
+            with named("workers.address" if workers.address else "workers.number"):
+                opened.enter_context(
+                    ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
+                )
+        torch.set_num_threads(config.num_threads)
+        opened.enter_context(process_group(device))
+        seed_everything(seed)  # again, since what came before may draw random numbers
+        _warn_without_updates(config)
+        with named("env.id"):
+            task, episodes = evaluation.env(config.env), evaluation.episodes
+            eval_env = evaluation_env(task, episodes=episodes, device=device)
+        opened.enter_context(closing_env(eval_env))
+        if describe_task(eval_env) != describe_task(env):
+            text = "the task has other spaces with them: leave them out"
+            raise ConfigError(f"evaluation.kwargs: {evaluation.kwargs}: {text}")
+        try:
+            yield env, eval_env, session
+        except TaskError as error:
+            raise ConfigError(f"env.id: {error}") from error.__cause__
+
+
+def _check_machine(config: BaseRunConfig) -> torch.device:
+    """The device of this process, after a look for the packages that options need."""
     for key, package, wanted in (
         ("workers.number", "ray", config.workers.number),
         ("logging.tensorboard", "tensorboard", config.logging.tensorboard),
@@ -103,64 +144,48 @@ def make_envs(
         if wanted:
             with named(key):
                 check_installed(package, extra=package)
-    session = Session() if session is None else session
-    if session.env_function and config.workers.number:
-        text = "other processes cannot make the environments of a function: give an id"
-        raise ConfigError(f"workers.number: {text}")
+    with named("device"):
+        return device_of_rank(resolve_device(config.device))
+
+
+def _find_start(config: BaseRunConfig, session: Session) -> None:
+    """Find and check the run to resume, if any, and give the task a time limit."""
     with named("resume"):
         if config.resume is not None and session.start is None:
             session.find_start(config.resume)
-        start = session.start
+    start, directory = session.start, session.directory
     with named("env.id"):
         limit_episodes(config.env, start)
-    if start is not None and session.directory is not None:
+    if start is not None and directory is not None:
         with named("resume"):
-            if edited := ", ".join(check_resume(config, start, session.directory.info)):
+            if edited := ", ".join(check_resume(config, start, directory.info)):
                 file = start.run_path / "config.yaml"
                 _warn(f"{file} was edited ({edited}), but is not read again: give them as options")
-    seed, num_envs = rank_seed(config.seed), config.batch_envs
-    with ExitStack() as opened:
-        seed_everything(seed)
-        with named("env.id"):
-            env = make_env(
-                config.env.id,
-                **config.env.arguments(),
-                num_envs=num_envs,
-                first_index=num_envs * rank(),
-                seed=config.seed,
-                device=device,
-                critic_keys=config.critic_keys,
-            )
-        opened.enter_context(closing_env(env))
+
+
+@contextmanager
+def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBase]:
+    """The environment for training in the block, whose number of environments a function may set.
+
+    With workers it is one like theirs, for its specs.
+    """
+    num_envs = config.batch_envs
+    with named("env.id"):
+        env = make_env(
+            config.env.id,
+            **config.env.arguments(),
+            num_envs=num_envs,
+            first_index=num_envs * rank(),
+            seed=config.seed,
+            device=device,
+            critic_keys=config.critic_keys,
+        )
+    with closing_env(env):
         if not config.workers.number:
-            num_envs = config.env.num_envs = env.batch_size.numel()  # a function may choose it
+            num_envs = config.env.num_envs = env.batch_size.numel()
         with named("collector.frames_per_batch"):
             steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
-        _check_task(config, env)
-        if start is not None:
-            with named("resume"):
-                check_spaces(start.folder, env)
-        workers = config.workers
-        if workers.number:
-            with named("workers.address" if workers.address else "workers.number"):
-                opened.enter_context(
-                    ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
-                )
-        torch.set_num_threads(config.num_threads)
-        opened.enter_context(process_group(device))
-        seed_everything(seed)  # again, since what came before may draw random numbers
-        warn_without_updates(config.collector, num_envs)
-        usual = config.evaluation
-        with named("env.id"):
-            eval_env = evaluation_env(usual.env(config.env), episodes=usual.episodes, device=device)
-        opened.enter_context(closing_env(eval_env))
-        if describe_task(eval_env) != describe_task(env):
-            text = "the task has other spaces with them: leave them out"
-            raise ConfigError(f"evaluation.kwargs: {config.evaluation.kwargs}: {text}")
-        try:
-            yield env, eval_env, session
-        except TaskError as error:
-            raise ConfigError(f"env.id: {error}") from error.__cause__
+        yield env
 
 
 def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
@@ -191,7 +216,7 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         start: where a run resumes, if it does.
 
     Raises:
-        ConfigError: for an unknown task, or a function that makes none.
+        ConfigError: for an unknown task.
 
     >>> config = EnvConfig(id="Blackjack-v1")
     >>> limit_episodes(config)  # prints a warning
@@ -205,34 +230,21 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     if start is not None:
         env.max_episode_steps = start.config["env.max_episode_steps"]
         return
-    unknown = callable(task.entry_point)
-    if unknown and env.id in gym.registry:  # a function, whose environments may have one
-        made = create(task, kwargs=env.kwargs)
-        close_env(made)
-        unknown = isinstance(made, EnvBase)
-        if not unknown and getattr(made.spec, "max_episode_steps", None) is not None:
-            return
     env.max_episode_steps = TIME_LIMIT
-    limit = "may have no time limit" if unknown else "declares no time limit"
+    limit = "may have no time limit" if callable(task.entry_point) else "declares no time limit"
     _warn(
         f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
         "(env.max_episode_steps)"
     )
 
 
-def warn_without_updates(collector: FramesConfig, num_envs: int) -> None:
-    """Warn of a run that ends before learning starts.
-
-    Args:
-        collector: how frames are gathered.
-        num_envs: environments that step together.
-
-    >>> from rlkit_sac.config import CollectorConfig
-    >>> warn_without_updates(CollectorConfig(total_frames=500), num_envs=1)  # prints a warning
-    """
-    starts = getattr(collector, "learning_starts", 0)
-    batch = collector.batch_frames(num_envs)
-    frames = -(-collector.total_frames // batch) * batch
+def _warn_without_updates(config: BaseRunConfig) -> None:
+    """Warn of a run that ends before learning starts."""
+    starts, batch = (
+        config.collector.learning_starts,
+        config.collector.batch_frames(config.batch_envs),
+    )
+    frames = -(-config.collector.total_frames // batch) * batch
     if starts >= frames:
         _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
 
@@ -271,7 +283,7 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
     ['action', ('next', 'reward'), ..., 'observation', ('next', 'observation')]
     """
     states = loss_module.state_keys if config.replay.store_state else []
-    trajectory = [TRAJECTORY] if getattr(config.replay, "n_steps", 1) > 1 else []
+    trajectory = [TRAJECTORY] if config.replay.n_steps > 1 else []
     return [*loss_module.in_keys, *states, *trajectory]
 
 
@@ -284,41 +296,64 @@ def make_replay(
         config: of the run.
         env: of :func:`make_envs`.
         example: one transition without batch dimensions, as it will be stored.
-        sampler: as of :func:`~rlkit_sac.data.make_replay_buffer`.
+        sampler: draws in place of what the options ask for.
 
     Raises:
-        ConfigError: as of that, with the name of an option.
+        ConfigError: as of :func:`~rlkit_sac.data.make_replay_buffer`, with the name of an option.
     """
-    options = config.replay.arguments() | config.replay_layout() | {"gamma": config.loss.gamma}
-    if options.get("n_steps", 1) > 1:
+    replay, num_samples = config.replay, config.replay.batch_size
+    if config.replay.n_steps > 1:
         if example.get("prev_action", None) is not None:
             raise ConfigError("replay.n_steps: must be 1 with a prior that reads prev_action")
         example = several_steps(example)
-    if config.replay.batch_size % num_ranks():
+    if num_samples % num_ranks():
         raise ConfigError(
             f"replay.batch_size: must be a multiple of the {num_ranks()} processes of torchrun, "
-            f"which share it, got {config.replay.batch_size}"
+            f"which share it, got {num_samples}"
         )
-    options["batch_size"] //= num_ranks()
-    if (beta_frames := options.get("priority_beta_frames")) is not None:
-        options["priority_beta_frames"] = share_of_rank(beta_frames)
-    source = options.pop("prior_data", None)
+    options = replay.arguments() | {"batch_size": num_samples // num_ranks()}
+    source = replay.prior_data if isinstance(replay, ReplayConfig) else None
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
         with named("replay.prior_data"):
             data = read_prior_data(source, env, gamma=config.loss.gamma)
             options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
     with named("replay.capacity"):
-        replay = make_replay_buffer(example, **options, sampler=sampler, device=env.device)
+        buffer = make_replay_buffer(
+            example,
+            **options,
+            sampler=_make_sampler(config, env) if sampler is None else sampler,
+            gamma=config.loss.gamma,
+            device=env.device,
+        )
     _check_first_sample(config)
-    return replay
+    return buffer
+
+
+def _make_sampler(config: BaseRunConfig, env: EnvBase) -> Sampler | None:
+    """What draws from replay; ``None`` for single transitions, uniformly."""
+    replay = config.replay
+    layout = {"capacity": replay.capacity, **config.replay_layout()}
+    steps = StepSampler(**layout) if config.env.frame_stack > 1 else None
+    if isinstance(replay, ReplayConfig) and replay.prioritized:
+        frames = replay.priority_beta_frames
+        return PrioritizedSampler(
+            replay.capacity,
+            alpha=replay.priority_alpha,
+            beta=replay.priority_beta,
+            beta_frames=None if frames is None else share_of_rank(frames),
+            eps=replay.priority_eps,
+            steps=steps,
+            device=env.device if replay.storage == "tensor" else "cpu",
+        )
+    return SliceSampler(replay.slice_length, **layout) if replay.slice_length > 1 else steps
 
 
 def _check_first_sample(config: BaseRunConfig) -> None:
     """Refuse to learn before slices or stacks are there."""
-    starts, stack = getattr(config.collector, "learning_starts", None), config.env.frame_stack
-    frames = config.row_length + stack - 1 + getattr(config.replay, "n_steps", 1) - 1
-    if starts is None or frames == 1:
+    starts, stack = config.collector.learning_starts, config.env.frame_stack
+    frames = config.row_length + stack - 1 + config.replay.n_steps - 1
+    if not isinstance(config.collector, CollectorConfig) or frames == 1:
         return
     steps = steps_per_batch(config.collector.batch_frames(config.batch_envs), config.batch_envs)
     needed = -(-frames // steps) * steps * config.batch_envs * num_ranks()
@@ -364,7 +399,7 @@ def run_collector(
     del options["address"], options["number"]
     # The task itself, since it may be registered in this process alone.
     task = find_env_spec(config.env.id)
-    return make_worker_collector(
+    return WorkerCollector(
         partial(
             make_env,
             task,

@@ -14,7 +14,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import example_transition
-from rlkit_sac.data.rows import rows_of
+from rlkit_sac.data.entries import rows_of
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError

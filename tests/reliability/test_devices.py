@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,14 @@ from torchrl.data import Bounded, Categorical, Composite
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.objectives import LossModule, SoftUpdate
 
-from rlkit_sac.data import TrajectorySampler, make_replay_buffer, random_shift
+from rlkit_sac.data import (
+    PrioritizedSampler,
+    SliceSampler,
+    StepSampler,
+    TrajectorySampler,
+    make_replay_buffer,
+    random_shift,
+)
 from rlkit_sac.modules import (
     ObservationNormalizer,
     RewardNormalizer,
@@ -29,7 +37,7 @@ from rlkit_sac.updates import LossStep, TargetStep, Update
 from tests.objectives.losses import KINDS, make_batch, own_loss
 from tests.reliability.device_tensors import DEVICE, Device
 
-BLOCKS = {"num_envs": 2, "frames_per_batch": 8}
+BLOCKS = {"capacity": 64, "num_envs": 2, "frames_per_batch": 8}
 
 
 @pytest.fixture(autouse=True)
@@ -131,24 +139,23 @@ def test_priors_of_a_spec_on_the_device(prior) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    "make_sampler",
     [
-        {},
-        {"prioritized": True},
-        {"slice_length": 3, **BLOCKS},
-        {"frame_stack": 3, **BLOCKS},
-        {"sampler": partial(TrajectorySampler, 3, capacity=64, **BLOCKS), **BLOCKS},
+        lambda: None,
+        lambda: PrioritizedSampler(64, device=DEVICE),
+        lambda: SliceSampler(3, **BLOCKS),
+        lambda: StepSampler(frame_stack=3, **BLOCKS),
+        lambda: TrajectorySampler(3, **BLOCKS),
     ],
-    ids=lambda options: next(iter(options), "uniform"),
+    ids=["uniform", "priorities", "slices", "stacks", "segments"],
 )
-def test_replay(options: dict) -> None:
-    if "sampler" in options:
-        options = options | {"sampler": options["sampler"]()}
+def test_replay(make_sampler: Callable[[], Any]) -> None:
+    sampler = make_sampler()
     images = torch.zeros(8, 3, 4, 4, dtype=torch.uint8)
     batch = batch_of("continuous", is_init=torch.zeros(8, 1).bool())
-    if "frame_stack" in options:
+    if isinstance(sampler, StepSampler):
         batch["pixels"] = batch["next", "pixels"] = images.to(DEVICE)
-    replay = make_replay_buffer(batch[0], capacity=64, batch_size=4, device=DEVICE, **options)
+    replay = make_replay_buffer(batch[0], capacity=64, batch_size=4, device=DEVICE, sampler=sampler)
     for _ in range(3):
         replay.extend(batch)
     sample = replay.sample()

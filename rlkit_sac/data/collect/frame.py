@@ -12,8 +12,7 @@ from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 
 from rlkit_sac.data.collect.policy_entries import next_key
-from rlkit_sac.data.nested import NestedEntries
-from rlkit_sac.data.rows import Layout, Rows
+from rlkit_sac.data.entries import Layout, NestedEntries, Rows
 
 
 class Frame:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from tensordict import TensorDictBase
-from torchrl.data import RandomSampler, TensorDictReplayBuffer
+from torchrl.data import TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import DeviceCastTransform
 
+from rlkit_sac.data.entries import rows_of
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
 from rlkit_sac.data.replay.prior_data import PriorShare, fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
-from rlkit_sac.data.replay.slices import SliceSampler, StepSampler
+from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
-from rlkit_sac.data.rows import rows_of
 from rlkit_sac.errors import ConfigError
 
 StorageKind = Literal["tensor", "memmap"]
@@ -36,19 +36,9 @@ def make_replay_buffer(
     storage: StorageKind = "tensor",
     directory: Path | None = None,
     device: torch.device | str = "cpu",
-    prioritized: bool = False,
-    priority_alpha: float = 0.6,
-    priority_beta: float = 0.4,
-    priority_beta_frames: int | None = None,
-    priority_eps: float = 1e-6,
-    slice_length: int = 1,
-    num_envs: int = 1,
-    frames_per_batch: int | None = None,
-    within_batches: bool = False,
-    frame_stack: int = 1,
+    sampler: Sampler | None = None,
     n_steps: int = 1,
     gamma: float = 0.99,
-    sampler: Sampler | None = None,
     prior_data: TensorDictBase | None = None,
     prior_share: float | None = None,
 ) -> TensorDictReplayBuffer:
@@ -66,27 +56,18 @@ def make_replay_buffer(
         directory: empty or new directory of the files; None for temporary ones, which disappear
             with the process. Only for ``"memmap"``.
         device: where the batches lie, and the storage too if it is ``"tensor"``. Default: CPU.
-        prioritized: draw by a :class:`~rlkit_sac.data.PrioritizedSampler` instead of uniformly.
-        priority_alpha: its ``alpha``.
-        priority_beta: its ``beta``.
-        priority_beta_frames: its ``beta_frames``.
-        priority_eps: its ``eps``.
-        slice_length: consecutive frames of a slice; above 1 batches are ``[batch_size,
-            slice_length]``, drawn by a :class:`~rlkit_sac.data.SliceSampler`. Default: 1.
-        num_envs: its ``num_envs``. Default: 1.
-        frames_per_batch: its ``frames_per_batch``.
-        within_batches: its ``within_batches``. Default: False.
-        frame_stack: frames K of each stack of images, an entry of uint8 or bool ``[K, H, W]`` or
-            with further dimensions, as :class:`~rlkit_sac.envs.FrameStack` makes them, before and
-            after a step. Above 1 each frame is stored once, and a sample has the stacks
-            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`); ``extend`` then gets
-            batches as ``num_envs`` and ``frames_per_batch`` tell. Default: 1.
+        sampler: draws by priorities (:class:`~rlkit_sac.data.PrioritizedSampler`), slices
+            (:class:`~rlkit_sac.data.SliceSampler`) or segments of episodes
+            (:class:`~rlkit_sac.data.TrajectorySampler`). Default: single transitions, uniformly.
+            Where its ``frame_stack`` K is above 1, as that of a
+            :class:`~rlkit_sac.data.StepSampler` can be, each image of a stack ``[K, H, W]`` or
+            with further dimensions, as :class:`~rlkit_sac.envs.FrameStack` makes them, is stored
+            once, and a sample has the stacks
+            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`).
         n_steps: above 1 it stores transitions of so many steps, each when its last frame has come,
             see :class:`~rlkit_sac.data.NStepTransform`; ``extend`` then gets frames with
             ``("collector", "traj_ids")``. Default: 1.
         gamma: discount of the rewards of these steps, that of the loss. Default: 0.99.
-        sampler: what draws instead of all these, such as a
-            :class:`~rlkit_sac.data.TrajectorySampler`, with the same ``frame_stack``.
         prior_data: transitions ``[*]`` from before, with the entries of ``example`` or more.
         prior_share: the part of each batch that is drawn uniformly from them, half in RLPD (Ball
             et al. 2023, arXiv:2302.02948), with uniform sampling from a ``"tensor"`` storage. They
@@ -95,9 +76,8 @@ def make_replay_buffer(
 
     Raises:
         ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
-            slices do not fit into it, two ways of sampling are asked for, stacks are not those
-            of the example, of the sampler, or of environments in turn, transitions of several steps
-            are asked for together with slices or stacks, prior data do not fit the example or the
+            stacks are not those of the example, transitions of several steps or prior data are
+            asked for together with slices or stacks, prior data do not fit the example or the
             capacity, or their share is of another kind of buffer.
 
     >>> from tensordict import TensorDict
@@ -107,72 +87,45 @@ def make_replay_buffer(
     >>> buffer.sample()["observation"].shape
     torch.Size([8, 3])
     """
-    example = newest_frames(example, frame_stack)
-    single = slice_length == 1 and sampler is None and frame_stack == 1
-    if n_steps > 1 and not single:
-        raise ConfigError(f"n_steps is {n_steps}, which slices and stacked frames do not allow")
-    example = example if n_steps == 1 else several_steps(example)
+    steps = sampler.steps if isinstance(sampler, PrioritizedSampler) else sampler
+    blocks = steps if isinstance(steps, BlockSampler) else None
+    if blocks is not None:
+        if n_steps > 1 or prior_data is not None:
+            raise ConfigError(
+                "n_steps above 1 and prior_data are for single transitions: leave them out with "
+                "slices, segments or stacked frames"
+            )
+        example = newest_frames(example, blocks.frame_stack)
+    if n_steps > 1:
+        example = several_steps(example)
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
-    if prioritized + (slice_length != 1) + (sampler is not None) > 1:
-        raise ConfigError(
-            f"a buffer has one way of sampling, but prioritized is {prioritized}, slice_length is "
-            f"{slice_length} and the sampler is {sampler}: choose one"
-        )
-    if prior_data is not None and not single:
-        raise ConfigError("prior_data is for single transitions, not for slices or stacked frames")
-    if prior_share is not None and (prior_data is None or prioritized or storage != "tensor"):
-        raise ConfigError("prior_share needs prior_data, prioritized false and storage 'tensor'")
+    prior = None
+    if prior_share is not None and (prior_data is None or sampler or storage != "tensor"):
+        raise ConfigError("prior_share needs prior_data, no sampler, and the storage 'tensor'")
     if prior_data is not None:
         prior_data = fitting(prior_data, example)
-        if prior_share is None and len(prior_data) > capacity:
+        if prior_share is not None:
+            prior, prior_data = PriorShare(prior_data, prior_share, device=device), None
+        elif len(prior_data) > capacity:
             raise ConfigError(
                 f"the prior data are {len(prior_data):,} transitions, more than the {capacity:,} "
                 "that the buffer holds: raise its capacity, or set prior_share"
             )
-    layout: dict[str, Any] = {"num_envs": num_envs, "frames_per_batch": frames_per_batch}
-    drawn = layout | {
-        "capacity": capacity,
-        "within_batches": within_batches,
-        "frame_stack": frame_stack,
-    }
-    if sampler is not None and getattr(sampler, "frame_stack", 1) != frame_stack:
-        raise ConfigError(f"frame_stack is {frame_stack}: give the sampler the same frame_stack")
-    if prioritized:
-        left_out = StepSampler(**drawn).frames_back if frame_stack > 1 else 0
-        sampler = PrioritizedSampler(
-            capacity,
-            alpha=priority_alpha,
-            beta=priority_beta,
-            beta_frames=priority_beta_frames,
-            eps=priority_eps,
-            left_out=left_out,
-            device=device if storage == "tensor" else "cpu",
-        )
-    elif slice_length != 1:
-        sampler = SliceSampler(slice_length, **drawn)
-    elif sampler is None:
-        sampler = RandomSampler() if frame_stack == 1 else StepSampler(**drawn)
     buffer: TensorDictReplayBuffer
     if storage == "tensor":
-        prior = None
-        if prior_data is not None and prior_share is not None:
-            prior = PriorShare(prior_data, prior_share, device=device)
         buffer = PackedReplayBuffer(
             capacity=capacity, batch_size=batch_size, device=device, sampler=sampler, prior=prior
         )
     else:
-        buffer = TensorDictReplayBuffer(
-            storage=make_memmap_storage(example, capacity=capacity, directory=directory),
-            sampler=sampler,
-            batch_size=batch_size,
-        )
-    if frame_stack > 1:
-        buffer.append_transform(StackedFrames(buffer, frame_stack, **layout))
+        files = make_memmap_storage(example, capacity=capacity, directory=directory)
+        buffer = TensorDictReplayBuffer(storage=files, sampler=sampler, batch_size=batch_size)
+    if blocks is not None and blocks.frame_stack > 1:
+        buffer.append_transform(StackedFrames(buffer, blocks))
     if n_steps > 1:
         buffer.append_transform(NStepTransform(n_steps, gamma))
     if storage == "memmap" and torch.device(device).type != "cpu":
         buffer.append_transform(DeviceCastTransform(device, orig_device="cpu"))
-    if prior_data is not None and prior_share is None:
+    if prior_data is not None:
         buffer.extend(prior_data)
     return buffer
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torchrl.envs import Transform
 
-from rlkit_sac.data.nested import NestedEntries
+from rlkit_sac.data.entries import NestedEntries
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.valid_steps import TRAJECTORY, drop_invalid
 

@@ -9,8 +9,7 @@ from tensordict import TensorDictBase
 from torch import Tensor
 from torchrl.data import LazyTensorStorage
 
-from rlkit_sac.data.nested import NestedEntries
-from rlkit_sac.data.rows import rows_of
+from rlkit_sac.data.entries import NestedEntries, rows_of
 
 
 class PackedStorage(LazyTensorStorage):

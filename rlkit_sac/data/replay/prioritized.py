@@ -11,7 +11,7 @@ from torch import Tensor
 from torchrl.data import PrioritizedSampler as TorchRLPrioritizedSampler
 from torchrl.data.replay_buffers.storages import Storage
 
-from rlkit_sac.data.replay.sampler import StatefulSampler
+from rlkit_sac.data.replay.slices import BlockSampler, StatefulSampler
 from rlkit_sac.data.replay.sum_tree import SumTree
 from rlkit_sac.errors import RunError
 
@@ -45,7 +45,9 @@ class PrioritizedSampler(StatefulSampler):
         beta: initial exponent of importance weights, from 0 to 1.
         beta_frames: transitions stored until ``beta`` has risen to 1; None keeps it constant.
         eps: added to each priority, so that every transition can be drawn.
-        left_out: of the oldest transitions of a full buffer, which are not drawn. Default: 0.
+        steps: for stacked frames, how they lie in the buffer, such as a
+            :class:`~rlkit_sac.data.StepSampler`: transitions whose earlier frames were overwritten
+            are not drawn.
         device: where priorities lie, that of the storage.
 
     Attributes:
@@ -75,12 +77,13 @@ class PrioritizedSampler(StatefulSampler):
         beta: float = 0.4,
         beta_frames: int | None = None,
         eps: float = 1e-6,
-        left_out: int = 0,
+        steps: BlockSampler | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__()
         self._capacity, self._alpha, self._eps = capacity, alpha, eps
-        self._left_out = left_out
+        self.steps = steps
+        self._left_out = 0 if steps is None else steps.frames_back
         self._first_beta, self._beta_frames = beta, beta_frames
         self._device = torch.device(device)
         self._empty()

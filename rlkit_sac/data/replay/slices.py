@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.sampler import StatefulSampler
 from rlkit_sac.errors import ConfigError
+
+
+class StatefulSampler(Sampler):
+    """A sampler of TorchRL's replay buffers without files of its own.
+
+    ``state_dict`` and ``load_state_dict`` save and restore it, also as parts of those of a buffer.
+    """
+
+    def dumps(self, path: Path | str) -> None:
+        """Not supported."""
+        raise NotImplementedError(f"{type(self).__name__} has no files: save its state_dict()")
+
+    def loads(self, path: Path | str) -> None:
+        """Not supported."""
+        raise NotImplementedError(f"{type(self).__name__} has no files: use load_state_dict()")
 
 
 class BlockSampler(StatefulSampler):
@@ -35,6 +51,8 @@ class BlockSampler(StatefulSampler):
 
     Attributes:
         frames: frames stored so far.
+        block: frames N T of a block.
+        steps: steps T of a block.
 
     Raises:
         ConfigError: for a length above the steps of a block where it must hold a
@@ -62,13 +80,13 @@ class BlockSampler(StatefulSampler):
                 "to 1, or within_batches to False"
             )
         self.frame_stack = frame_stack
-        block = num_envs if frames_per_batch is None else frames_per_batch
-        self.length, self._capacity, self._num_envs = length, capacity, num_envs
-        self._block, self._steps = block, steps_per_batch(block, num_envs)
+        self.block = block = num_envs if frames_per_batch is None else frames_per_batch
+        self.length, self._capacity, self.num_envs = length, capacity, num_envs
+        self.steps = steps_per_batch(block, num_envs)
         self._within_batches = within_batches
-        if within_batches and length > self._steps:
+        if within_batches and length > self.steps:
             raise ConfigError(
-                f"samples of {length} frames do not fit into batches of {self._steps} steps, which "
+                f"samples of {length} frames do not fit into batches of {self.steps} steps, which "
                 "come from different workers: set collector.frames_per_batch to "
                 f"{length * num_envs} or more"
             )
@@ -87,7 +105,7 @@ class BlockSampler(StatefulSampler):
     def extend(self, index: Tensor) -> None:
         """Count frames that were stored at the indices ``[n]``."""
         self.frames += len(index)
-        if self._num_envs > 1 and len(index) != self._block:
+        if self.num_envs > 1 and len(index) != self.block:
             self._refused = len(index)  # refused when sampled from, unless a state is loaded before
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -95,17 +113,26 @@ class BlockSampler(StatefulSampler):
         self.frames, self._refused = state_dict["frames"], None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(length={self.length}, num_envs={self._num_envs})"
+        return f"{type(self).__name__}(length={self.length}, num_envs={self.num_envs})"
 
     @property
     def frames_back(self) -> int:
         """How many frames before another one the first of its stack was stored, at most."""
-        blocks = -(-(self.frame_stack - 1) // self._steps)
-        return blocks * (self._block - self._steps) + self.frame_stack - 1
+        blocks = -(-(self.frame_stack - 1) // self.steps)
+        return blocks * (self.block - self.steps) + self.frame_stack - 1
+
+    def check_block(self, frames: int) -> None:
+        """Refuse frames of several environments that are not one block."""
+        if self.num_envs > 1 and frames != self.block:
+            raise ConfigError(
+                f"{frames} frames came at once, wanted batches of {self.block} frames of "
+                f"{self.num_envs} environments, environment by environment: extend the buffer "
+                "once for each batch of the collector, and tell its sampler their frames_per_batch"
+            )
 
     def _blocks_needed(self) -> int:
         """Blocks that the buffer must hold, one of which is being overwritten."""
-        return -(-self.frame_stack // self._steps) + 1
+        return -(-self.frame_stack // self.steps) + 1
 
     def _empty(self) -> None:
         self.frames, self._refused = 0, None
@@ -114,23 +141,19 @@ class BlockSampler(StatefulSampler):
     def _stored(self) -> range:
         """The steps stored for every environment, without blocks partly overwritten."""
         if self._refused is not None:
+            self.check_block(self._refused)
+        if self.frames % self.block:
             raise ConfigError(
-                f"{self._refused} frames came at once, wanted batches of {self._block} frames of "
-                f"{self._num_envs} environments, environment by environment: extend the buffer "
-                "once for each batch of the collector, and tell it their frames_per_batch"
+                f"{self.frames} frames were stored, which are no whole batches of {self.block}: "
+                "tell the sampler the frames_per_batch that the buffer is given"
             )
-        if self.frames % self._block:
-            raise ConfigError(
-                f"{self.frames} frames were stored, which are no whole batches of {self._block}: "
-                "tell the buffer the frames_per_batch that it is given"
-            )
-        oldest = -(-max(0, self.frames - self._capacity) // self._block)
-        return range(oldest * self._steps, self.frames // self._block * self._steps)
+        oldest = -(-max(0, self.frames - self._capacity) // self.block)
+        return range(oldest * self.steps, self.frames // self.block * self.steps)
 
     def _indices(self, env: Tensor, step: Tensor) -> Tensor:
         """The indices at which steps of environments are stored."""
-        block = step.div(self._steps, rounding_mode="floor")
-        number = block * self._block + env * self._steps + step - block * self._steps
+        block = step.div(self.steps, rounding_mode="floor")
+        number = block * self.block + env * self.steps + step - block * self.steps
         return number % self._capacity
 
 
@@ -182,28 +205,28 @@ class SliceSampler(BlockSampler):
         starts = sum(count for _, count in stretches)
         if not starts:
             raise ConfigError(
-                f"slices of {self.length} frames need {self._reach * self._num_envs} stored "
-                f"frames of {self._num_envs} environments, there are {self.frames}: start to learn "
+                f"slices of {self.length} frames need {self._reach * self.num_envs} stored "
+                f"frames of {self.num_envs} environments, there are {self.frames}: start to learn "
                 "later"
             )
         device = getattr(storage, "device", "cpu")
         drawn = torch.randint(
-            starts * self._num_envs, (batch_size, 1), device=device, generator=self._rng
+            starts * self.num_envs, (batch_size, 1), device=device, generator=self._rng
         )
-        chosen = drawn.div(self._num_envs, rounding_mode="floor")
+        chosen = drawn.div(self.num_envs, rounding_mode="floor")
         before, first = stretches[0][1], chosen + stretches[0][0]
         for start, count in stretches[1:]:
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
         if self._within_batches:  # the last steps of a block begin no slice
-            block = chosen.div(self._steps - self._reach + 1, rounding_mode="floor")
+            block = chosen.div(self.steps - self._reach + 1, rounding_mode="floor")
             first = first + block * (self._reach - 1)
         step = first + torch.arange(self.frame_stack - 1, self._reach, device=device)
-        return self._indices(drawn % self._num_envs, step), {}
+        return self._indices(drawn % self.num_envs, step), {}
 
     def cut(self) -> None:
         """Let no slice hold both frames stored so far and later ones, which do not follow them."""
-        self._cuts.append(self.frames // self._block * self._steps)
+        self._cuts.append(self.frames // self.block * self.steps)
 
     def state_dict(self) -> dict[str, Any]:
         """The frames stored so far, and where slices are cut."""
@@ -215,7 +238,7 @@ class SliceSampler(BlockSampler):
         self._cuts = [int(cut) for cut in state_dict["cuts"]]
 
     def _blocks_needed(self) -> int:
-        return -(-self._reach // self._steps) + 1
+        return -(-self._reach // self.steps) + 1
 
     @property
     def _reach(self) -> int:
@@ -230,8 +253,8 @@ class SliceSampler(BlockSampler):
         """First step of each stretch without a cut, and how many slices begin in it."""
         stored = self._stored
         if self._within_batches:
-            blocks = len(stored) // self._steps
-            return [(stored.start, blocks * (self._steps - self._reach + 1))]
+            blocks = len(stored) // self.steps
+            return [(stored.start, blocks * (self.steps - self._reach + 1))]
         self._cuts = [cut for cut in self._cuts if cut > stored.start]
         bounds = pairwise([stored.start, *self._cuts, stored.stop])
         return [(first, max(0, end - first - self._reach + 1)) for first, end in bounds]

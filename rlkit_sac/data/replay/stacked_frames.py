@@ -8,7 +8,7 @@ from torch import Tensor
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import Transform
 
-from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.errors import ConfigError
 
 _HISTORY = "frame_history"
@@ -74,18 +74,19 @@ class StackedFrames(Transform):
 
     Args:
         replay: the buffer that it becomes a transform of.
-        frame_stack: frames K of a stack, above 1.
-        num_envs: environments N that fill the buffer.
-        frames_per_batch: frames N T that ``extend`` gets, environment by environment; default one
-            of each environment.
+        steps: how the frames lie in the buffer, and how many are a stack.
 
     Raises:
         ConfigError: in ``extend``, for another number of frames, or without stacks.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import LazyTensorStorage
-    >>> replay = TensorDictReplayBuffer(storage=LazyTensorStorage(100), batch_size=4)
-    >>> _ = replay.append_transform(StackedFrames(replay, 2))
+    >>> from rlkit_sac.data import StepSampler
+    >>> sampler = StepSampler(capacity=100, num_envs=1, frame_stack=2)
+    >>> replay = TensorDictReplayBuffer(
+    ...     storage=LazyTensorStorage(100), sampler=sampler, batch_size=4
+    ... )
+    >>> _ = replay.append_transform(StackedFrames(replay, sampler))
     >>> stack = torch.zeros(3, 2, 84, 84, dtype=torch.uint8)
     >>> following = TensorDict(observation=stack, batch_size=[3])
     >>> _ = replay.extend(TensorDict(observation=stack, next=following, batch_size=[3]))
@@ -93,18 +94,9 @@ class StackedFrames(Transform):
     (torch.Size([3, 84, 84]), torch.Size([4, 2, 84, 84]))
     """
 
-    def __init__(
-        self,
-        replay: TensorDictReplayBuffer,
-        frame_stack: int,
-        *,
-        num_envs: int = 1,
-        frames_per_batch: int | None = None,
-    ) -> None:
+    def __init__(self, replay: TensorDictReplayBuffer, steps: BlockSampler) -> None:
         super().__init__()
-        self._replay, self._count, self._num_envs = replay, frame_stack, num_envs
-        self._block = num_envs if frames_per_batch is None else frames_per_batch
-        self._steps = steps_per_batch(self._block, num_envs)
+        self._replay, self._layout, self._count = replay, steps, steps.frame_stack
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """A sample with stacks."""
@@ -124,21 +116,18 @@ class StackedFrames(Transform):
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
         if _HISTORY in tensordict.keys():  # noqa: SIM118 (as a checkpoint has it)
             return tensordict
-        if self._num_envs > 1 and len(tensordict) != self._block:
-            raise ConfigError(
-                f"{len(tensordict)} frames came at once, wanted batches of {self._block} frames of "
-                f"{self._num_envs} environments, environment by environment"
-            )
+        self._layout.check_block(len(tensordict))
         return newest_frames(tensordict, self._count)
 
     def _rows(self, index: Tensor, history: Tensor) -> Tensor:
         """Where the frames ``[*, K]`` of stacks lie, for indices and histories ``[*]``."""
         capacity, newest = self._replay.storage.max_size, self._replay.write_count - 1
+        block, steps = self._layout.block, self._layout.steps
         # Counted back from the newest frame: blocks, environments and steps end there.
         frames = ((newest - index) % capacity).unsqueeze(-1)
-        env = frames % self._block // self._steps
-        step = frames // self._block * self._steps + frames % self._steps
+        env = frames % block // steps
+        step = frames // block * steps + frames % steps
         back = torch.arange(self._count - 1, -1, -1, device=index.device)
         step = step + torch.minimum(back, history.unsqueeze(-1))
-        frames = step // self._steps * self._block + env * self._steps + step % self._steps
+        frames = step // steps * block + env * steps + step % steps
         return (newest - frames) % capacity

@@ -107,18 +107,18 @@ class TrajectorySampler(BlockSampler):
         # Environment, first step and the one after the last: of episodes that another followed.
         self._ended = torch.zeros(0, 3, dtype=torch.int64)
         # First step of the episode after them in each environment.
-        self._running = torch.zeros(self._num_envs, dtype=torch.int64)
+        self._running = torch.zeros(self.num_envs, dtype=torch.int64)
         self._list_episodes()
 
     def _update_episodes(self, storage: Storage) -> None:
         """Find the episodes that begin in the frames stored since the last sample."""
         oldest = self._stored.start
-        first = max(self._known // self._num_envs, oldest)
+        first = max(self._known // self.num_envs, oldest)
         oldest += self.frame_stack - 1 if oldest else 0  # whose stack is stored
-        stored = self._read_is_init(storage, range(first * self._num_envs, self.frames))
-        begins = stored.reshape(-1, self._num_envs, self._steps).transpose(0, 1)
+        stored = self._read_is_init(storage, range(first * self.num_envs, self.frames))
+        begins = stored.reshape(-1, self.num_envs, self.steps).transpose(0, 1)
         begins[..., 0] |= self._within_batches
-        env, step = begins.reshape(self._num_envs, -1).nonzero().unbind(1)
+        env, step = begins.reshape(self.num_envs, -1).nonzero().unbind(1)
         step = step + first
         # An episode ends where the next one of its environment begins.
         before = torch.cat([torch.tensor([-1]), env])[:-1]
@@ -145,6 +145,6 @@ class TrajectorySampler(BlockSampler):
         return torch.cat(found)
 
     def _list_episodes(self) -> None:
-        stop = torch.full_like(self._running, self._known // self._num_envs)
-        running = torch.stack([torch.arange(self._num_envs), self._running, stop], 1)
+        stop = torch.full_like(self._running, self._known // self.num_envs)
+        running = torch.stack([torch.arange(self.num_envs), self._running, stop], 1)
         self._episodes = torch.cat([self._ended, running])

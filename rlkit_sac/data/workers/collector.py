@@ -19,7 +19,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.nested import NestedEntries
+from rlkit_sac.data.entries import NestedEntries
 from rlkit_sac.data.workers.cluster import check_capacity, import_ray
 from rlkit_sac.data.workers.worker import Worker, policy_values
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
@@ -406,10 +406,6 @@ class _Actor(Worker):
         """Called first; return where the worker is."""
         leave_signals()  # which `ray_cluster` held, and an environment's programs would inherit
         return f"pid {os.getpid()} on {import_ray().util.get_node_ip_address()}"
-
-
-make_worker_collector = WorkerCollector
-"""The collector of workers, as :func:`~rlkit_sac.data.make_collector` is that of this process."""
 
 
 def _on_cpu(policy: TensorDictModuleBase) -> TensorDictModuleBase:

@@ -13,7 +13,7 @@ from torchrl.data import LazyTensorStorage, ReplayBuffer
 from torchrl.envs import GymEnv, InitTracker, SerialEnv, TransformedEnv
 from torchrl.envs.transforms import MultiStepTransform
 
-from rlkit_sac.data import NStepTransform, make_replay_buffer
+from rlkit_sac.data import NStepTransform, PrioritizedSampler, SliceSampler, make_replay_buffer
 from rlkit_sac.data.replay.n_steps import TRAJECTORY
 from rlkit_sac.errors import BatchError, ConfigError
 from tests.objectives.losses import own_loss
@@ -103,7 +103,7 @@ def test_rows_are_the_sums_over_the_windows(steps: int, apart: bool, restarts: b
     torch.testing.assert_close(lines(torch.cat(rows)), wanted, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("options", [{"storage": "memmap"}, {"prioritized": True}])
+@pytest.mark.parametrize("options", [{"storage": "memmap"}, {"sampler": PrioritizedSampler(50)}])
 def test_the_buffers_of_runs_hold_them_once_they_are_whole(options: dict) -> None:
     frames = frames_of_both()
     replay = make_replay_buffer(
@@ -233,8 +233,9 @@ def test_losses_discount_the_value_by_the_steps_of_each_row(kind: str) -> None:
 
 def test_other_buffers_refuse_them() -> None:
     example = frames_of_both()[0, 0]
-    with pytest.raises(ConfigError, match="n_steps is 3, which slices and stacked frames"):
-        make_replay_buffer(example, capacity=9, batch_size=2, n_steps=3, slice_length=2)
+    sampler = SliceSampler(2, capacity=9, num_envs=1)
+    with pytest.raises(ConfigError, match="n_steps above 1 and prior_data are for single"):
+        make_replay_buffer(example, capacity=9, batch_size=2, n_steps=3, sampler=sampler)
     with pytest.raises(ConfigError, match="n_steps must be at least 1, got 0"):
         NStepTransform(0, GAMMA)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlkit_sac.data import make_replay_buffer
+from rlkit_sac.data import PrioritizedSampler, SliceSampler, make_replay_buffer
 from rlkit_sac.data.replay.prior_data import PriorShare
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import read_prior_data
@@ -84,14 +84,17 @@ def test_other_data_at_a_resume_are_reported() -> None:
     assert other.inexact_reasons == ["replay.prior_data holds other transitions than before"]
 
 
+SLICES = SliceSampler(4, capacity=10, num_envs=1)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"prior_data": None}, "prior_share needs prior_data"),
-        ({"prioritized": True}, "prioritized false"),
+        ({"sampler": PrioritizedSampler(10)}, "no sampler"),
         ({"storage": "memmap"}, "storage 'tensor'"),
-        ({"slice_length": 4}, "prior_data is for single transitions"),
-        ({"slice_length": 4, "prior_share": None}, "prior_data is for single transitions"),
+        ({"sampler": SLICES}, "prior_data are for single transitions"),
+        ({"sampler": SLICES, "prior_share": None}, "prior_data are for single transitions"),
     ],
 )
 def test_what_cannot_be_joined_with_prior_data_is_refused(

@@ -14,11 +14,11 @@ from rlkit_sac.data import SliceSampler, make_replay_buffer
 EXAMPLE = TensorDict(env=torch.tensor(0), step=torch.tensor(0))
 
 
-def filled(batches: int, *, num_envs: int, steps: int, **options):
+def filled(batches: int, *, num_envs: int, steps: int, slice_length: int, capacity: int, **options):
     """A buffer of batches [num_envs, steps], and the environments' frames that it still holds."""
-    replay = make_replay_buffer(
-        EXAMPLE, num_envs=num_envs, frames_per_batch=num_envs * steps, **options
-    )
+    layout = {"num_envs": num_envs, "frames_per_batch": num_envs * steps}
+    sampler = SliceSampler(slice_length, capacity=capacity, **layout)
+    replay = make_replay_buffer(EXAMPLE, capacity=capacity, sampler=sampler, **options)
     for first in range(0, batches * steps, steps):
         step = torch.arange(first, first + steps).expand(num_envs, -1)
         env = torch.arange(num_envs).unsqueeze(1).expand(-1, steps)

@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 import torch
 from tensordict import TensorDict, TensorDictBase
-from torchrl.data import RandomSampler
 
-from rlkit_sac.data import TrajectorySampler, example_transition, make_collector, make_replay_buffer
+from rlkit_sac.data import (
+    PrioritizedSampler,
+    SliceSampler,
+    StepSampler,
+    TrajectorySampler,
+    example_transition,
+    make_collector,
+    make_replay_buffer,
+)
+from rlkit_sac.data.entries import rows_of
 from rlkit_sac.data.replay.stacked_frames import newest_frames
-from rlkit_sac.data.rows import rows_of
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
@@ -64,11 +71,15 @@ class Stream:
 
 def make_replay(stream: Stream, way: str, capacity: int = 101, **options: Any) -> Any:
     layout = {"num_envs": stream.num_envs, "frames_per_batch": stream.num_envs * stream.steps}
-    options |= layout | {"capacity": capacity, "frame_stack": stream.frame_stack}
+    layout |= {"capacity": capacity, "frame_stack": stream.frame_stack}
+    sampler: Any = StepSampler(**layout)
     if way == "segments":
-        limits = {"capacity": capacity, "frame_stack": stream.frame_stack}
-        options["sampler"] = TrajectorySampler(6, **limits, **layout)
-    options |= {"prioritized": way == "prioritized", "slice_length": 5 if way == "slices" else 1}
+        sampler = TrajectorySampler(6, **layout)
+    elif way == "slices":
+        sampler = SliceSampler(5, **layout)
+    elif way == "prioritized":
+        sampler = PrioritizedSampler(capacity, steps=sampler)
+    options |= {"capacity": capacity, "sampler": sampler}
     return make_replay_buffer(stream.example, batch_size=32, **options)
 
 
@@ -133,8 +144,8 @@ def test_pictures_that_stand_still_and_several_frames_at_once() -> None:
     stacks = torch.stack([frames[n : n + 3] for n in range(40)])
     batch = TensorDict(image=stacks[:-1], next={"image": stacks[1:]}, batch_size=[39])
     batch["number"] = torch.arange(39)
-    options = {"capacity": 50, "batch_size": 500, "frame_stack": 3}
-    replay = make_replay_buffer(batch[0], **options)
+    sampler = StepSampler(capacity=50, num_envs=1, frame_stack=3)
+    replay = make_replay_buffer(batch[0], capacity=50, batch_size=500, sampler=sampler)
     for part in batch.split([1, 20, 18]):
         replay.extend(part)
     sample = replay.sample()
@@ -150,7 +161,8 @@ def test_the_rows_of_atari_hold_two_frames() -> None:
     transition = TensorDict(observation=stack, action=torch.tensor(0), next=after)
     assert rows_of(newest_frames(transition, 4)).width <= 14_200
     assert rows_of(transition).width >= 56_464
-    replay = make_replay_buffer(transition, capacity=10, batch_size=2, frame_stack=4)
+    sampler = StepSampler(capacity=10, num_envs=1, frame_stack=4)
+    replay = make_replay_buffer(transition, capacity=10, batch_size=2, sampler=sampler)
     replay.extend(transition.expand(5))
     rows = replay.storage[:]["observation"].untyped_storage()
     assert rows.nbytes() <= 10 * 14_200
@@ -161,14 +173,20 @@ def test_the_rows_of_atari_hold_two_frames() -> None:
     [
         ({"frame_stack": 3}, r"frame_stack is 3, but the images .* \[4, 84, 84\]"),
         ({"frame_stack": 4, "within_batches": True}, "batches that follow each other"),
-        ({"frame_stack": 4, "sampler": RandomSampler()}, "give the sampler the same frame_stack"),
         ({"frame_stack": 4, "num_envs": 8}, "a replay capacity of at least 40, got 10"),
     ],
 )
 def test_what_cannot_be_stacked_is_refused(options: Any, message: str) -> None:
     image = torch.zeros(4, 84, 84, dtype=torch.uint8)
+
+    def make() -> Any:
+        sampler = StepSampler(capacity=10, **{"num_envs": 1} | options)
+        return make_replay_buffer(
+            TensorDict(image=image), capacity=10, batch_size=2, sampler=sampler
+        )
+
     with pytest.raises(ConfigError, match=message):
-        make_replay_buffer(TensorDict(image=image), capacity=10, batch_size=2, **options)
+        make()
 
 
 def test_frames_of_several_environments_come_in_whole_batches() -> None:

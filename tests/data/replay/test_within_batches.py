@@ -26,18 +26,12 @@ def filled(layout: tuple[int, ...], *, segments: bool):
     block = num_envs * steps
     layout_options = {"num_envs": num_envs, "frames_per_batch": block, "within_batches": True}
     capacity = 2 * block + more
-    sampler = None
-    if segments or length == 1:
-        kind = TrajectorySampler if segments else SliceSampler
-        sampler = kind(length, capacity=capacity, **layout_options)
+    kind = TrajectorySampler if segments else SliceSampler
+    sampler = kind(length, capacity=capacity, **layout_options)
     example = TensorDict(block=torch.tensor(0), env=torch.tensor(0), step=torch.tensor(0))
     example["is_init"] = torch.tensor([True])
     replay = make_replay_buffer(
-        example,
-        capacity=capacity,
-        batch_size=min(capacity, 32),
-        sampler=sampler,
-        **({} if sampler else layout_options | {"slice_length": length}),
+        example, capacity=capacity, batch_size=min(capacity, 32), sampler=sampler
     )
     for number in range(blocks):
         env = torch.arange(num_envs).unsqueeze(1).expand(-1, steps)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from tensordict import TensorDict
 
-from rlkit_sac.data import NStepTransform, WorkerCollector, make_collector, make_worker_collector
+from rlkit_sac.data import NStepTransform, WorkerCollector, make_collector
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import EnvironmentFault, WorkersLost
 from rlkit_sac.modules import tanh_gaussian_actor
@@ -34,7 +34,7 @@ def collecting(
     options = {"workers": 2, "num_envs": 1, "total_frames": 200, "frames_per_batch": 10} | options
     options = {"updates": lambda: 0, "cpus": CPUS} | options
     policy = policy or tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    collector = make_worker_collector(create_env, policy, **options)
+    collector = WorkerCollector(create_env, policy, **options)
     try:
         yield collector
     finally:
