@@ -1,7 +1,5 @@
 """From a Gymnasium id to a TorchRL environment."""
 
-from rlkit_sac.envs.episodes import load_episodes as load_episodes
-from rlkit_sac.envs.episodes import save_episodes as save_episodes
 from rlkit_sac.envs.frame_stack import FrameStack as FrameStack
 from rlkit_sac.envs.make import check_env as check_env
 from rlkit_sac.envs.make import closing_env as closing_env
@@ -20,5 +18,7 @@ from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
 from rlkit_sac.envs.specs import task_conversions as task_conversions
 from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction
+from rlkit_sac.envs.torchrl_env import load_episodes as load_episodes
+from rlkit_sac.envs.torchrl_env import save_episodes as save_episodes
 
 __all__ = [name for name, value in globals().items() if callable(value)]

@@ -242,7 +242,7 @@ class CSVLog:
         self.path = path
         self._columns: tuple[str, ...] = ()
         self._file: BinaryIO | None = None
-        self._size = self._rows = 0
+        self._rows = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row.
@@ -255,10 +255,10 @@ class CSVLog:
             RunError: if the file cannot be written.
         """
         columns = tuple(dict.fromkeys((*self._columns, *row)))
-        if self._file is not None and columns != self._columns:
+        if self._rows and columns != self._columns:
             self._widen(columns)
         cells = [_cell(row.get(name)) for name in columns]
-        content = _lines([cells] if self._file else [columns, cells])
+        content = _lines([cells] if self._rows else [columns, cells])
         with os_errors_named(f"cannot write {self.path}"):
             # Unbuffered: one write() is one system call, and a row is never half of another's.
             self._file = self._file or self.path.open("xb", buffering=0)
@@ -266,11 +266,10 @@ class CSVLog:
         if written != len(content):
             raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
         self._columns = columns
-        self._size += written
         self._rows += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """The position of the table; the rows so far are synced to disk.
+        """The number of rows, which are synced to disk.
 
         Raises:
             RunError: if they cannot be.
@@ -278,55 +277,54 @@ class CSVLog:
         if self._file is not None:
             with os_errors_named(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
-        return {"size": self._size, "rows": self._rows, "columns": list(self._columns)}
+        return {"rows": self._rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return to the position of a state; :meth:`cut` then removes what was written after it.
+        """Return to a number of rows; :meth:`cut` then removes what was written after them.
 
         Raises:
-            RunError: if the file is gone, or shorter than it was.
+            RunError: if the table has fewer rows than it had.
         """
-        self._size, self._rows = state["size"], state["rows"]
-        self._columns = tuple(state["columns"])
-        content = self.path.read_bytes() if self._size and self.path.is_file() else b""
-        if len(content) < self._size:
+        self._rows = state["rows"]
+        header, *rows = self._whole_lines() or [b""]
+        if len(rows) < self._rows:
             raise RunError(
-                f"{self.path} has {len(content)} bytes, but had {self._size} at the checkpoint: "
-                "put them back to continue"
+                f"{self.path} has {len(rows)} rows, but had {self._rows} at the checkpoint: put "
+                "them back to continue"
             )
-        header, *rows = content.splitlines(keepends=True) or [b""]
-        columns = next(csv.reader([header.decode()]))
-        if len(columns) > len(self._columns):  # they were added after the state
-            self._columns, kept = tuple(columns), rows[: self._rows]
-            self._size = len(b"".join((header, *kept)))
+        self._columns = tuple(next(csv.reader([header.decode()]))) if self._rows else ()
 
     def cut(self) -> None:
-        """Remove the rows after the position that :meth:`load_state_dict` set.
+        """Remove the rows after those that :meth:`load_state_dict` set.
 
         Raises:
             RunError: if the file cannot be written.
         """
         with os_errors_named(f"cannot write {self.path}"):
-            if self._size == 0:
+            if self._rows == 0:
                 self.path.unlink(missing_ok=True)
                 return
+            size = len(b"".join(self._whole_lines()[: self._rows + 1]))
             self._file = self.path.open("r+b", buffering=0)
-            self._file.truncate(self._size)
-            self._file.seek(self._size)
+            self._file.truncate(size)
+            self._file.seek(size)
 
     def close(self) -> None:
         """Close the file; rows already written need no closing to be safe."""
         if self._file is not None:
             self._file.close()
 
+    def _whole_lines(self) -> list[bytes]:
+        """The header and the complete rows of the file."""
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.is_file() else []
+        return [line for line in lines if line.endswith(b"\n")]
+
     def _widen(self, columns: Sequence[str]) -> None:
         """Rewrite the table with more columns."""
-        _, *rows = self.path.read_bytes().splitlines()
+        _, *rows = self._whole_lines()
         empty = b"," * (len(columns) - len(self._columns)) + b"\n"
-        content = _lines([columns]) + b"".join(row + empty for row in rows)
         self.close()
-        write_atomically(self.path, content)
-        self._size = len(content)
+        write_atomically(self.path, _lines([columns]) + b"".join(r[:-1] + empty for r in rows))
         self.cut()  # which opens it again
 
 
@@ -348,28 +346,22 @@ def read_evaluations(run_path: Path) -> pd.DataFrame:
     return read_rows(run_path / "evaluations.csv", ("frames", "return_mean"))
 
 
-def best_frames(run_path: Path, *, among: Collection[int]) -> int | None:
-    r"""Frames of the best evaluation, by ``return_mean``; the last of equal ones.
+def best_frames(evaluations: pd.DataFrame, *, among: Collection[int]) -> int | None:
+    """Frames of the best evaluation, by ``return_mean``; the last of equal ones.
 
     Args:
-        run_path: the run directory, with ``evaluations.csv``.
+        evaluations: rows of ``evaluations.csv``.
         among: frames to choose from.
 
     Returns:
         ``None`` where none of them was evaluated.
 
-    Raises:
-        RunError: as :func:`read_evaluations`.
-
-    >>> import tempfile
-    >>> run = Path(tempfile.mkdtemp())
-    >>> best_frames(run, among=[100])
-    >>> _ = (run / "evaluations.csv").write_text("frames,return_mean\n100,2.0\n200,1.0\n")
-    >>> best_frames(run, among=[100, 200])
-    100
+    >>> table = pd.DataFrame({"frames": [100, 200], "return_mean": [2.0, 1.0]})
+    >>> best_frames(table, among=[100, 200]), best_frames(table, among=[300])
+    (100, None)
     """
-    rows = read_evaluations(run_path)
-    rows = rows[rows["frames"].isin(list(among))].sort_values(["return_mean", "frames"])
+    rows = evaluations[evaluations["frames"].isin(list(among))]
+    rows = rows.sort_values(["return_mean", "frames"])
     return None if rows.empty else int(rows["frames"].iloc[-1])
 
 

@@ -21,7 +21,7 @@ from rlkit_sac.modules.rebuild import build_from_note, check_function, checked_n
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
-from rlkit_sac.runs.directory import best_frames
+from rlkit_sac.runs.directory import best_frames, read_evaluations
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
 from rlkit_sac.runs.files import (
     checksum,
@@ -218,30 +218,21 @@ def find_policy(run_dir: Path, which: str) -> Path:
     if not steps:
         wanted = checkpoints / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {wanted}")
+    newest = steps[max(steps)]
     if which == "last":
-        return steps[max(steps)]
-    _check_evaluations(run_dir, steps[max(steps)])
-    best = best_frames(run_dir, among=steps)
+        return newest
+    table, evaluations = run_dir / "evaluations.csv", read_evaluations(run_dir)
+    if (newest / MANIFEST).is_file():
+        state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
+        if (found := len(evaluations)) < (wanted := state["run"]["evaluations"]["rows"]):
+            raise RunError(
+                f"{table} has {found} rows, but had {wanted} at the checkpoint {newest.name}: put "
+                "them back, or load the last policy"
+            )
+    best = best_frames(evaluations, among=steps)
     if best is None:
-        raise RunError(
-            f"{run_dir / 'evaluations.csv'} has no evaluation of a checkpoint, and none is best: "
-            "load the last"
-        )
+        raise RunError(f"{table} has no evaluation of a checkpoint: load the last policy")
     return steps[best]
-
-
-def _check_evaluations(run_dir: Path, newest: Path) -> None:
-    """Refuse a table of evaluations that is shorter than it was at the newest checkpoint."""
-    if not (newest / MANIFEST).is_file():
-        return
-    state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
-    file, wanted = run_dir / "evaluations.csv", state["run"]["evaluations"]["size"]
-    size = file.stat().st_size if file.is_file() else 0
-    if size < wanted:
-        raise RunError(
-            f"{file} has {size} bytes, but had {wanted} at the checkpoint {newest.name}: put the "
-            "rows back, or load the last policy"
-        )
 
 
 class StoredRun:

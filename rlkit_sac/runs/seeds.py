@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import datetime
@@ -40,8 +40,8 @@ class Ended(NamedTuple):
     error: str = ""
 
 
-class Processes:
-    """The command of this process again, with other options, in processes of their own.
+class SeedProcesses:
+    """The command of this process again, once for each seed, in processes of their own.
 
     Each signal is passed on to those that run as SIGTERM: they save and end. They do so too where
     this process is killed.
@@ -49,16 +49,19 @@ class Processes:
     Args:
         config: of the recipe.
         argv: the arguments of this process.
+        shows: whether they print here, with a progress bar; otherwise to a file.
 
     Attributes:
         received: the first signal, 0 before.
     """
 
-    def __init__(self, config: Any, argv: Sequence[str]) -> None:
+    def __init__(self, config: Any, argv: Sequence[str], *, shows: bool) -> None:
         one_run = vars(SeveralOptions()).items()
         words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
+        if not shows and hasattr(config, "logging"):
+            words.append("--logging.progress=false")
         self._command = [sys.executable, sys.argv[0], *argv, "--", *words]
-        self._quiet = ["--logging.progress=false"] if hasattr(config, "logging") else []
+        self._shows = shows
         self._running: list[subprocess.Popen[bytes]] = []
         self.received = 0
 
@@ -70,21 +73,13 @@ class Processes:
         for process in self._running:
             process.terminate()
 
-    def run(self, options: Mapping[str, Any], log: Path | None) -> Ended:
-        """Run one, and wait for its end.
-
-        Args:
-            options: by dotted key.
-            log: file for what it prints, without a progress bar; ``None`` to print it here.
-        """
-        words = [f"--{key}={value}" for key, value in options.items()] + (
-            self._quiet if log else []
-        )
+    def run(self, seed: int) -> tuple[Ended, str]:
+        """Run one seed and wait for its end; returns what it printed to a file, too."""
         with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder:
-            answer = Path(folder, "answer.json")
-            with nullcontext(None) if log is None else log.open("wb") as file:
+            answer, log = Path(folder, "answer.json"), Path(folder, "output.log")
+            with nullcontext(None) if self._shows else log.open("wb") as file:
                 process = subprocess.Popen(
-                    [*self._command, *words],
+                    [*self._command, f"--seed={seed}"],
                     stdin=subprocess.PIPE,  # which ends with this process
                     stdout=file,
                     stderr=file,
@@ -103,13 +98,13 @@ class Processes:
             finally:
                 self._running.remove(process)
                 process.communicate()  # closes its input, at whose end it ends
+            output = log.read_text("utf-8", "replace").rstrip() if log.exists() else ""
             if answer.exists():
-                return Ended(process.returncode, **json.loads(answer.read_text()))
+                return Ended(process.returncode, **json.loads(answer.read_text())), output
+        text = f"its process ended early, with exit code {process.returncode}"
         if process.returncode < 0:
             text = f"killed by {signal.Signals(-process.returncode).name}"
-        else:
-            text = f"its process ended early, with exit code {process.returncode}"
-        return Ended(process.returncode, error=text)
+        return Ended(process.returncode, error=text), output
 
 
 def answer_parent(**answer: str) -> bool:
@@ -156,17 +151,14 @@ def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
     """
     started = datetime.now().astimezone()
     seeds = options.numbers()
-    processes = Processes(config, argv)
+    processes = SeedProcesses(config, argv, shows=options.jobs == 1)
     runs: dict[int, Ended] = {}
 
     def run(seed: int) -> None:
         if processes.received or any(each.code == 2 for each in runs.values()):
             return
         print(f"seed {seed}: started ({seeds.index(seed) + 1} of {len(seeds)})", flush=True)
-        with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder:
-            log = Path(folder, "output.log") if options.jobs > 1 else None
-            runs[seed] = processes.run({"seed": seed}, log)
-            output = log.read_text("utf-8", "replace").rstrip() if log else ""
+        runs[seed], output = processes.run(seed)
         print(f"\nseed {seed}: {_ending(runs[seed])}\n{output}", flush=True)
 
     with on_signals(processes.receive), ThreadPoolExecutor(options.jobs) as pool:

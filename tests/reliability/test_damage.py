@@ -22,7 +22,7 @@ from rlkit_sac.cli import main as cli_main
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs import load_policy, run_recipe
 from rlkit_sac.runs.checkpoint import segment_range, step_folders
-from rlkit_sac.runs.directory import best_frames
+from rlkit_sac.runs.directory import best_frames, read_evaluations
 from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import (
@@ -106,7 +106,7 @@ OF_A_CHECKPOINT = ["checkpoint.json", "state.safetensors", "policy.json", "polic
 def files_of(path: Path) -> list[str]:
     """Files of a run to damage: those of its newest, best and oldest checkpoint among them."""
     folders = step_folders(path / "checkpoints")
-    best = best_frames(path, among=folders)
+    best = best_frames(read_evaluations(path), among=folders)
     checkpoints = [folders[frames] for frames in dict.fromkeys([max(folders), best, min(folders)])]
     segments = sorted(path.glob("replay/*"), key=lambda file: segment_range(file.name))
     files = [path / name for name in OF_A_RUN]
@@ -117,7 +117,7 @@ def files_of(path: Path) -> list[str]:
 def test_the_best_policy_is_not_chosen_among_fewer_evaluations(path: Path) -> None:
     table = path / "evaluations.csv"
     table.write_bytes(b"".join(table.read_bytes().splitlines(keepends=True)[:2]))
-    with pytest.raises(RunError, match=r"evaluations\.csv has \d+ bytes, but had \d+ at the"):
+    with pytest.raises(RunError, match=r"evaluations\.csv has \d+ rows, but had \d+ at the"):
         load_policy(path, which="best")
     load_policy(path)
 

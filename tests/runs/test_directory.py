@@ -169,7 +169,7 @@ def test_a_log_goes_on_at_a_state_and_forgets_what_came_after(tmp_path: Path) ->
         again.cut()
         assert path.read_text() == "frames,env,x\n5,0,0.1\n5,1,0.2\n"
         again.write({"frames": 6, "env": 0, "x": 0.5})
-        assert again.state_dict()["size"] == path.stat().st_size
+        assert again.state_dict() == {"rows": 3}
     assert path.read_text().endswith("5,1,0.2\n6,0,0.5\n")
 
 
@@ -181,7 +181,6 @@ def test_a_row_with_further_columns_adds_them(tmp_path: Path) -> None:
         log.write({"frames": 2, "x": 0.25})
         log.write({"frames": 3, "x": 0.5, "y": 7.0})
         log.write({"frames": 4, "x": 0.75})
-        assert log.state_dict()["size"] == path.stat().st_size
     whole = "frames,x,y\n1,0.5,\n2,0.25,\n3,0.5,7.0\n4,0.75,\n"
     assert path.read_text() == whole
     with closing(CSVLog(path)) as again:  # from before there was the column
@@ -209,7 +208,7 @@ def test_a_table_that_has_lost_rows_is_not_continued(tmp_path: Path, harm: str |
         path.unlink()
     else:
         path.write_text(harm)
-    with pytest.raises(RunError, match=r"m\.csv has \d+ bytes, but had 15 at the checkpoint"):
+    with pytest.raises(RunError, match=r"m\.csv has 0 rows, but had 1 at the checkpoint"):
         CSVLog(path).load_state_dict(state)
 
 
@@ -219,6 +218,6 @@ def test_a_row_of_many_episodes_is_read(tmp_path: Path) -> None:
         for frames, mean in ((100, math.pi), (200, 1.0)):
             result = EvaluationResult(np.full(10_000, mean), np.full(10_000, 200))
             log.write(result.row(frames, seconds=0.5))
-    assert best_frames(tmp_path, among=[100, 200]) == 100
-    means = read_evaluations(tmp_path)["return_mean"].tolist()
-    assert means == [np.full(10_000, math.pi).mean(), 1.0]
+    evaluations = read_evaluations(tmp_path)
+    assert best_frames(evaluations, among=[100, 200]) == 100
+    assert evaluations["return_mean"].tolist() == [np.full(10_000, math.pi).mean(), 1.0]
