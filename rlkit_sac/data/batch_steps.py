@@ -21,13 +21,11 @@ def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
     >>> steps_per_batch(3, num_envs=2)
     Traceback (most recent call last):
         ...
-    rlkit_sac.errors.ConfigError: frames_per_batch must be a multiple of the number of ...
+    rlkit_sac.errors.ConfigError: frames_per_batch must be a multiple of the 2 ...
     """
     steps, rest = divmod(frames_per_batch, num_envs)
     if rest or steps < 1:
         nearest = [str(number * num_envs) for number in (steps, steps + 1) if number > 0]
-        raise ConfigError(
-            f"frames_per_batch must be a multiple of the number of environments ({num_envs}), got "
-            f"{frames_per_batch}: choose {' or '.join(nearest)}"
-        )
+        text = f"{num_envs} environments, got {frames_per_batch}: choose {' or '.join(nearest)}"
+        raise ConfigError(f"frames_per_batch must be a multiple of the {text}")
     return steps

@@ -136,12 +136,9 @@ class ActionConversion:
         if not isinstance(mask, tuple | dict):
             if len(self.counts) > 1 and self.counts.sum() == self.num_choices and not self._told:
                 self._told = True
-                warnings.warn(
-                    f"a mask of {self.num_choices} numbers for the choices {self.counts.tolist()} "
-                    "is taken as one of their combinations; give a tuple of masks, one of each "
-                    "choice, if it is those side by side",
-                    stacklevel=2,
-                )
+                text = f"a mask for the choices {self.counts.tolist()} is taken as one of their"
+                advice = "give a tuple of masks if it is those of each choice side by side"
+                warnings.warn(f"{text} combinations: {advice}", stacklevel=2)
             return _checked_mask(mask, self.num_choices)
         joint = np.ones(1, bool)
         each = [
@@ -260,10 +257,8 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
         return space
     total, given = sum(box.low.size for box in boxes), np.array(bounds, object)
     if given.shape not in ((2,), (total, 2)) or not total or (given[..., 0] >= given[..., 1]).any():
-        raise ConfigError(
-            f"env.action_bounds is {bounds}: wanted [low, high] for {total} continuous dimensions "
-            "of the action, or one for each"
-        )
+        text = f"wanted [low, high] for {total} continuous dimensions, or one for each"
+        raise ConfigError(f"env.action_bounds is {bounds}: {text}")
     rows = iter(np.broadcast_to(given.astype(float), (total, 2)))
 
     def bounded(part: Space[Any]) -> Space[Any]:
@@ -294,9 +289,8 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
     combinations = prod(n for leaf in choices for n in choice_values(leaf)[0])
     if combinations > MOST_COMBINATIONS and [type(leaf) for leaf in choices] != [Discrete]:
         raise ConfigError(
-            f"the action space {space} has {combinations} combinations of choices, of which each "
-            f"needs an output of the critics, at most {MOST_COMBINATIONS}: leave choices out, with "
-            "gymnasium.wrappers.TransformAction"
+            f"the action space {space} has {combinations} combinations of choices, at most "
+            f"{MOST_COMBINATIONS}: leave some out with gymnasium.wrappers.TransformAction"
         )
     if not any(box.low.size for box in boxes) and not choices:
         raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")

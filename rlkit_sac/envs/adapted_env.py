@@ -252,11 +252,8 @@ class TaskEntries(Transform):
         is_first, is_blank = torch.equal(last, first), not last.nan_to_num().any()
         if (is_first or is_blank) and not torch.equal(last, before):
             lost = "zeros or NaN" if is_blank else "the first of the next"
-            warnings.warn(
-                f"the last observation of an episode is {lost}: unless it is the true one, a value "
-                "function learns from a wrong state at a time limit",
-                stacklevel=2,
-            )
+            text = "a value function may learn from a wrong state at a time limit"
+            warnings.warn(f"the last observation of an episode is {lost}: {text}", stacklevel=2)
 
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
         dims = len(self._batch)

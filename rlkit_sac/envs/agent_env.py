@@ -111,12 +111,10 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         self.observation_space = entries
         self._stepped = mark_in_use(env, self)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Resets the environment."""
         try:
-            observation, info = self._seeded.reset(seed=seed, options=options)
+            observation, info = self._seeded.reset(**options)
             return self.entries(observation, info) | self._episode_reward(), info
         except (Exception, SystemExit) as error:
             self._raise_fault(error)

@@ -77,10 +77,8 @@ def find_env_spec(env_id: str) -> EnvSpec:
     try:
         return gym.spec(name)
     except gym.error.Error as error:
-        raise ConfigError(
-            f"unknown environment {env_id!r}: {error} (name an environment of another package "
-            "together with the module that registers it: 'module:Name-v0')"
-        ) from error
+        advice = "of another package name the module that registers it, too: 'module:Name-v0'"
+        raise ConfigError(f"unknown environment {env_id!r}: {error} ({advice})") from error
 
 
 def importable_name(made_by: Any) -> str | None:
@@ -193,13 +191,7 @@ def create(
     torch.Size([])
     """
     try:
-        try:
-            arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
-        except Exception as error:
-            raise ConfigError(
-                f"env.kwargs cannot be copied for each environment ({summary(error)}): let the "
-                "task make such an object"
-            ) from error
+        arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
         if render_mode is not None:
             arguments["render_mode"] = render_mode
         with warnings.catch_warnings(), _quiet_mujoco(spec):
@@ -233,10 +225,7 @@ def create(
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
         env.close()
-        raise ConfigError(
-            f"{spec.id} cannot render in mode {render_mode!r}; "
-            f"its modes are {', '.join(map(repr, modes)) or 'none'}"
-        )
+        raise ConfigError(f"{spec.id} cannot render in mode {render_mode!r}; its modes are {modes}")
     return env
 
 
@@ -282,12 +271,9 @@ def warn_of_statistics(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
         layers, env = [*layers, env], env.env
     for layer in layers:
         if isinstance(layer, NormalizeObservation | NormalizeReward | VecNorm | VecNormV2):
-            warnings.warn(
-                f"{name}: each environment has statistics of its own in {type(layer).__name__}, so "
-                "evaluations have other numbers than training: leave it out, and set "
-                "normalization.observations and normalization.rewards",
-                stacklevel=2,
-            )
+            text = f"{type(layer).__name__} has other statistics in evaluations than in training"
+            advice = "set normalization.observations and normalization.rewards instead"
+            warnings.warn(f"{name}: {text}: {advice}", stacklevel=2)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import gymnasium as gym
-from torchrl.envs import EnvBase, TransformedEnv
+from torchrl.envs import EnvBase
 
+from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError
 
 # What steps an environment, by the id of the latter without wrappers.
@@ -53,9 +54,8 @@ def _own(env: Any) -> Any:
     """What lies under all wrappers."""
     if isinstance(env, gym.Env):
         return env.unwrapped
-    while isinstance(env, TransformedEnv):
-        env = env.base_env
-    inner = vars(env).get("_env", env)  # of TorchRL's wrappers
+    base = base_env(env)
+    inner = vars(base).get("_env", base)  # of TorchRL's wrappers
     return inner.unwrapped if isinstance(inner, gym.Env) else inner
 
 

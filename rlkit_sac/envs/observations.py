@@ -187,10 +187,8 @@ def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
     """What is observed under these keys; an error for none, or for one that there is not."""
     chosen = list(keys)
     if not chosen or not observed.keys() >= set(chosen):
-        raise ConfigError(
-            f"env.observation_keys or network.critic_keys is {chosen}, but what is observed has "
-            f"the parts {list(observed)}"
-        )
+        text = f"is {chosen}, but what is observed has the parts {list(observed)}"
+        raise ConfigError(f"env.observation_keys or network.critic_keys {text}")
     return {key: observed[key] for key in chosen}
 
 

@@ -204,10 +204,8 @@ def observation_dim(env: EnvBase) -> int:
     shapes = {entry["key"]: entry["shape"] for entry in observation_layout(env)}
     if len(shapes) > 1 or len(shapes.get("observation", ())) != 1:
         raise TaskError(
-            f"the networks of this recipe read vectors, but the observation has the shape "
-            f"{shapes.get('observation') if len(shapes) == 1 else shapes}: give them "
-            "observation_inputs(config.network, env) in place of observation_dim(env), or flatten "
-            "it in the environment"
+            f"the observation is no vector, but has the shapes {shapes}: give networks "
+            "observation_inputs(config.network, env) in place of observation_dim(env)"
         )
     return int(shapes["observation"][0])
 
@@ -227,10 +225,8 @@ def reward_dim(env: EnvBase) -> int:
     """
     shape = env.reward_spec_unbatched.shape
     if len(shape) != 1 or not shape.numel():
-        raise TaskError(
-            f"this recipe learns from a number or a vector of rewards, but the reward has the "
-            f"shape {list(shape)}: flatten it in the environment"
-        )
+        text = f"has the shape {list(shape)}: flatten it in the environment"
+        raise TaskError(f"the reward must be a number or a vector, but {text}")
     return shape[0]
 
 
@@ -247,10 +243,8 @@ def check_scalar_reward(env: EnvBase) -> None:
     >>> check_scalar_reward(make_env("Pendulum-v1"))
     """
     if (dim := reward_dim(env)) > 1:
-        raise TaskError(
-            f"this algorithm learns from one number, but the reward has {dim} dimensions: the "
-            "recipes of SAC train this task; or wrap it in gymnasium's TransformReward"
-        )
+        text = "the recipes of SAC train this task, or wrap it in gymnasium's TransformReward"
+        raise TaskError(f"this algorithm learns from one number, the reward has {dim}: {text}")
 
 
 def _task(env: EnvBase) -> TaskEntries | AgentEnv:

@@ -112,14 +112,13 @@ class Act:
         """
         if self._task is None:
             raise RunError(
-                "acting without a TensorDict needs the task, which policy.json does not describe: "
-                "pass task=describe_task(env) to save_policy, or call the policy with a "
-                "TensorDict. Runs in environments that make_env did not make have none"
+                "policy.json does not describe the task: call the policy with a TensorDict, or "
+                "pass task=describe_task(env) to save_policy"
             )
         if self._reads_more:
             raise RunError(
-                "acting without a TensorDict passes the observation alone, but the policy reads "
-                f"{self.policy.in_keys}: call it with a TensorDict instead"
+                f"act passes the observation alone, but the policy reads {self.policy.in_keys}: "
+                "call it with a TensorDict instead"
             )
         return self._task
 
@@ -192,10 +191,8 @@ class Act:
 
     def _allowed(self, given: Any, front: tuple[int, ...]) -> Tensor:
         if given is None:
-            raise ValueError(
-                "the policy chooses among allowed actions: call act(observation, "
-                "action_mask=info['action_mask'])"
-            )
+            text = "call act(observation, action_mask=info['action_mask'])"
+            raise ValueError(f"the policy chooses among allowed actions: {text}")
         mask = self.task.to_task.allowed(given)
         if mask.shape[:-1] != front or not mask.any(-1).all():
             raise ValueError(

@@ -232,10 +232,7 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         return
     env.max_episode_steps = TIME_LIMIT
     limit = "may have no time limit" if callable(task.entry_point) else "declares no time limit"
-    _warn(
-        f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames at the latest "
-        "(env.max_episode_steps)"
-    )
+    _warn(f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames (env.max_episode_steps)")
 
 
 def _warn_without_updates(config: BaseRunConfig) -> None:
@@ -307,10 +304,8 @@ def make_replay(
             raise ConfigError("replay.n_steps: must be 1 with a prior that reads prev_action")
         example = several_steps(example)
     if num_samples % num_ranks():
-        raise ConfigError(
-            f"replay.batch_size: must be a multiple of the {num_ranks()} processes of torchrun, "
-            f"which share it, got {num_samples}"
-        )
+        text = f"a multiple of the {num_ranks()} processes of torchrun, got {num_samples}"
+        raise ConfigError(f"replay.batch_size: must be {text}")
     options = replay.arguments() | {"batch_size": num_samples // num_ranks()}
     source = replay.prior_data if isinstance(replay, ReplayConfig) else None
     # The transitions that were put into the buffer are in its checkpoints.
@@ -440,10 +435,8 @@ def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
     for key, parameter in loss_module.named_parameters():
         names = [name for name, begins in PARAMETER_PREFIXES.items() if key.startswith(begins)]
         if not names:
-            raise ConfigError(
-                f"no step of the update trains {key!r} of {type(loss_module).__name__}: it knows "
-                f"{', '.join(chain(*PARAMETER_PREFIXES.values()))}"
-            )
+            known = ", ".join(chain(*PARAMETER_PREFIXES.values()))
+            raise ConfigError(f"no step of the update trains {key!r}: it knows {known}")
         groups[names[0]].append(parameter)
     return {name: parameters for name, parameters in groups.items() if parameters}
 

@@ -90,14 +90,12 @@ class Checkpoint:
         >>> Checkpoint.find("nowhere")
         Traceback (most recent call last):
             ...
-        rlkit_sac.errors.ConfigError: nowhere does not exist; give a run directory, or one of ...
+        rlkit_sac.errors.ConfigError: nowhere is not a folder; give a run directory, or one of ...
         """
         path = Path(path)
         if not os.path.isdir(path):  # also of a name that is too long
-            what = "is not a folder" if os.path.exists(path) else "does not exist"
-            raise ConfigError(
-                f"{path} {what}; give a run directory, or one of its checkpoints/step_<frames>"
-            )
+            text = "give a run directory, or one of its checkpoints/step_<frames>"
+            raise ConfigError(f"{path} is not a folder; {text}")
         for folder in (path, path.resolve()):  # a link to a checkpoint, or "." inside of one
             if folder.parent.name == "checkpoints" and step_of(folder) is not None:
                 break

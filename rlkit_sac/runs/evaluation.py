@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
+from rlkit_sac.graph import random_state, set_random_state
 
 _T = TypeVar("_T")
 
@@ -262,49 +263,6 @@ def evaluation_seed(seed: int) -> int:
     (3964924996, 1189033389)
     """
     return int(np.random.SeedSequence([seed, _EVALUATION]).generate_state(1)[0])
-
-
-def random_state() -> dict[str, Any]:
-    """The state of every global generator, for :func:`set_random_state`.
-
-    >>> state = random_state()
-    >>> first = torch.rand(2)
-    >>> set_random_state(state)
-    True
-    >>> bool((first == torch.rand(2)).all())
-    True
-    """
-    return {
-        "python": random.getstate(),
-        "numpy": np.random.get_state(),
-        "torch": torch.get_rng_state(),
-        # Asking for the state of an unused GPU would initialize it.
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
-        "mps": torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
-    }
-
-
-def set_random_state(state: Mapping[str, Any]) -> bool:
-    """Restore every global generator.
-
-    Args:
-        state: from :func:`random_state`, of this machine or another.
-
-    Returns:
-        Whether all of it could be set; false where other GPUs are in use than those of the state.
-    """
-    random.setstate(state["python"])
-    np.random.set_state(state["numpy"])
-    torch.set_rng_state(state["torch"])
-    gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
-    complete = len(state["cuda"]) == gpus
-    if gpus and complete:
-        torch.cuda.set_rng_state_all(state["cuda"])
-    if state["mps"] is not None:
-        complete &= torch.backends.mps.is_available()
-        if torch.backends.mps.is_available():
-            torch.mps.set_rng_state(state["mps"])
-    return complete
 
 
 @contextmanager

@@ -146,8 +146,7 @@ class ProgressBar:
 
         Args:
             frames: frames of the run so far.
-            shown: numbers to show from now on: ``return``, ``evaluation``, those whose name
-                begins with ``alpha``, and others.
+            shown: numbers to show from now on, by name.
         """
         if shown != self._shown:
             self._shown = dict(shown)
@@ -168,15 +167,7 @@ class ProgressBar:
             self._show_numbers()
 
     def _show_numbers(self) -> None:
-        shown = self._shown
-        alphas = [f"{shown[name]:.3g}" for name in shown if name.startswith("alpha")]
-        numbers = {"return": _short(shown["return"])} if "return" in shown else {}
-        if alphas:
-            numbers["alpha"] = "/".join(alphas)
-        if "evaluation" in shown:
-            numbers["eval"] = _short(shown["evaluation"])
-        others = (name for name in shown if not name.startswith(("alpha", "return", "evaluation")))
-        numbers |= {name: _short(shown[name]) for name in others}
+        numbers = {name: f"{value:.5g}" for name, value in self._shown.items()}
         self._bar.set_postfix(numbers, refresh=False)
 
     def __enter__(self) -> ProgressBar:
@@ -184,7 +175,3 @@ class ProgressBar:
 
     def __exit__(self, *error: object) -> None:
         self._bar.close()
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"

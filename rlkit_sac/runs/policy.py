@@ -147,9 +147,8 @@ def load_act(
         )
     policy = build_from_note(description) if into is None else into
     if device is None:
-        target = torch.device("cpu") if into is None else own_tensor(into).device
-    else:
-        target = resolve_device(str(device))
+        device = "cpu" if into is None else own_tensor(into).device
+    target = resolve_device(str(device))
     weights = safetensors.torch.load(content)
     if target.type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
@@ -194,10 +193,8 @@ def check_spaces(folder: Path, env: EnvBase) -> None:
         for name in own
         if stored.get(name) != own[name]
     ]
-    raise ConfigError(
-        f"the policy in {folder} does not fit: of the task {'; '.join(changes)}. Give the task the "
-        "spaces that it had, or begin another run"
-    )
+    text = f"of the task {'; '.join(changes)}. Give it the spaces that it had"
+    raise ConfigError(f"the policy in {folder} does not fit: {text}")
 
 
 def find_policy(run_dir: Path, which: str) -> Path:

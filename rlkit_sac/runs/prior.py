@@ -61,10 +61,8 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
         _score(prior, env)
     except Exception as error:  # also of a user's own module
         reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
-        raise ConfigError(
-            f"prior.kind: the prior ({config.kind}) does not fit this task, whose observations and "
-            f"actions it must have: {reason}"
-        ) from error
+        text = f"the prior ({config.kind}) does not fit this task: {reason}"
+        raise ConfigError(f"prior.kind: {text}") from error
     return prior
 
 

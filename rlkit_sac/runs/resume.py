@@ -91,11 +91,8 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     own = describe_task(env)
     if stored is None or own is None:
         if stored is not own:
-            warnings.warn(
-                f"whether the numbers of {run} have the meaning of those here is not known: one of "
-                "the environments has transforms of its own",
-                stacklevel=2,
-            )
+            text = "whose numbers may have another meaning here: an environment has own transforms"
+            warnings.warn(f"takes over from {run}, {text}", stacklevel=2)
         return
     (seen, before), (sees, now) = conversions(stored), conversions(own)
     found, wanted = (
@@ -122,10 +119,8 @@ def _kind(leaf: Space[Any]) -> Any:
 
 def _check_equal(name: str, found: Any, wanted: Any, run: Path | str) -> None:
     if found != wanted:
-        raise ConfigError(
-            f"in {run} {name} was {found}, and is {wanted} here: the same numbers would mean two "
-            "things; let both have the same"
-        )
+        text = "the same numbers would mean two things"
+        raise ConfigError(f"in {run} {name} was {found}, and is {wanted} here: {text}")
 
 
 def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, Any]) -> list[str]:
@@ -163,19 +158,12 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
     batch = config.collector.batch_frames(config.batch_envs) * num_ranks()
     total = -(-config.collector.total_frames // batch) * batch  # the last batch is whole
     if frames > total or (frames == total and info["status"] == "finished"):
-        problems.append(
-            f"{folder} is at frame {frames:,} of {total:,} already: raise collector.total_frames "
-            "to resume it"
-        )
+        text = f"at frame {frames:,} of {total:,} already: raise collector.total_frames"
+        problems.append(f"{folder} is {text}")
     if solved:
-        problems.append(
-            f"{folder} is at the return {stop_at} already: raise evaluation.stop_at to resume it"
-        )
+        problems.append(f"{folder} is at the return {stop_at} already: raise evaluation.stop_at")
     if (ranks := info.get("ranks", 1)) != num_ranks():
-        problems.append(
-            f"the number of processes of torchrun was {ranks} in this run and cannot become "
-            f"{num_ranks()}"
-        )
+        problems.append(f"torchrun had {ranks} processes, which cannot become {num_ranks()}")
     refuse(problems)
     file = run_path / "config.yaml"
     if not file.is_file() or sha256(file.read_bytes()) == info.get("config_sha256"):

@@ -20,6 +20,7 @@ from rlkit_sac.config.read import to_yaml
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.graph import random_state, set_random_state
 from rlkit_sac.modules.structure import structure
 from rlkit_sac.runs.checkpoint import (
     FORMAT_VERSION,
@@ -30,7 +31,6 @@ from rlkit_sac.runs.checkpoint import (
     segment_range,
     step_folders,
 )
-from rlkit_sac.runs.evaluation import random_state, set_random_state
 from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
 from rlkit_sac.runs.ranks import rank
 from rlkit_sac.updates.schedule import EveryFrames

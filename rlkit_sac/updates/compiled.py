@@ -183,7 +183,7 @@ class _Program(Generic[Result]):
             self._written = tuple(written)
             return [*(leaf for leaf in leaves if leaf is not None), *written.values()]
 
-        with preserve_state(module, tensors, changes=computation.changes()):
+        with preserve_state(module, changes=computation.changes()):
             self.fingerprint, recording = _recorded(run, tensors, computation)
             self._draws = lift_random_inputs(recording.graph)
             blank = [draw() for draw in self._draws]
@@ -207,7 +207,7 @@ class _Program(Generic[Result]):
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
-            with preserve_state(module, examples, changes=self._computation.changes()):
+            with preserve_state(module, changes=self._computation.changes()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
             self._verify(batch, due)
         except Exception as error:
@@ -229,7 +229,7 @@ class _Program(Generic[Result]):
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
             changed, changes = other.copy(), computation.changes()
-            with preserve_state(computation.loss_module, other.values(True, True), changes=changes):
+            with preserve_state(computation.loss_module, changes=changes):
                 found = tree_leaves(run(changed, due))
                 found += [changed.get(key) for key in self._written]
                 found += [tensor.detach().clone() for tensor in changes]

@@ -104,7 +104,7 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["train", "ppo"], "unknown recipe 'ppo'; there are acer"),
         (["train", "my_sac.py"], "there is no script my_sac.py"),
         (["recipes", "copy", "hybrid"], "did you mean hybrid_sac?"),
-        (["resume", "nowhere"], "nowhere does not exist; give a run directory"),
+        (["resume", "nowhere"], "nowhere is not a folder; give a run directory"),
         (["evaluate", "nowhere"], "nowhere is not a folder; give a run directory"),
         (
             ["evaluate", ".", "--episodes", "0"],

@@ -74,7 +74,5 @@ def check_saved_state(saved: Iterable[NestedKey], wanted: Iterable[NestedKey]) -
     """
     held = set(saved)
     if missing := [key for key in wanted if key not in held]:
-        raise ConfigError(
-            f"the saved collector holds no {missing}, which its policy carries from step to step: "
-            "load it with a policy that has the memory of the saved one"
-        )
+        text = "load it with a policy that has the memory of the saved one"
+        raise ConfigError(f"the saved collector holds no {missing}: {text}")

@@ -93,7 +93,7 @@ class RecordedPolicy:
         state = [*self._policy.parameters(), *self._policy.buffers()]
         before = Fingerprint(self._policy)
         try:
-            with preserve_state(self._policy, inputs):
+            with preserve_state(self._policy):
                 recording = record(act, [*inputs, *state])
                 # Such as a counter, which a graph would not advance.
                 if before.change() is not None:
@@ -109,7 +109,7 @@ class RecordedPolicy:
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
         outcomes = []
         for way in (self._eager, run):
-            with preserve_state(self._policy, inputs):
+            with preserve_state(self._policy):
                 outcomes.append(way(others))
         same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
         return run if same else self._eager

@@ -91,10 +91,8 @@ def make_replay_buffer(
     blocks = steps if isinstance(steps, BlockSampler) else None
     if blocks is not None:
         if n_steps > 1 or prior_data is not None:
-            raise ConfigError(
-                "n_steps above 1 and prior_data are for single transitions: leave them out with "
-                "slices, segments or stacked frames"
-            )
+            text = "leave them out with slices, segments or stacked frames"
+            raise ConfigError(f"n_steps above 1 and prior_data are for single transitions: {text}")
         example = newest_frames(example, blocks.frame_stack)
     if n_steps > 1:
         example = several_steps(example)
@@ -166,9 +164,8 @@ def check_replay_fits(
     needed = capacity * row
     if free is not None and needed > free:
         raise ConfigError(
-            f"a replay buffer of {capacity} transitions needs {_describe(needed)}, but the memory "
-            f"of {device} has {_describe(free)} free; the largest capacity that fits is "
-            f"{free // row}"
+            f"a replay buffer of {capacity} transitions needs {needed / 2**30:.2f} GiB, but "
+            f"{device} has {free / 2**30:.2f} GiB free: a capacity of {free // row} fits"
         )
 
 
@@ -194,7 +191,3 @@ def free_device_memory(device: torch.device | str) -> int | None:
     limit = _CONTAINER_LIMIT.read_text().strip() if _CONTAINER_LIMIT.exists() else "max"
     free = int(available) * 1024
     return free if limit == "max" else min(free, int(limit))
-
-
-def _describe(num_bytes: int) -> str:
-    return f"{num_bytes} bytes ({num_bytes / 2**30:.2f} GiB)"

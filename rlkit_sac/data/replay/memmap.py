@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
@@ -44,11 +43,8 @@ def make_memmap_storage(
     100
     """
     place, folder = directory or Path(tempfile.gettempdir()), directory
-    needed = capacity * sum(each.nbytes for each in (_INDEX, *example.values(True, True)))
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if needed > (free := shutil.disk_usage(place).free):
-            raise OSError(errno.ENOSPC, f"of the {needed} bytes that it needs {free} are free")
         folder = folder or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
         storage = LazyMemmapStorage(capacity, scratch_dir=folder)
         storage._init(example.clone(False).set("index", _INDEX))

@@ -13,8 +13,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.data.replay.prior_data import PriorShare
-from rlkit_sac.data.replay.prioritized import PrioritizedSampler
-from rlkit_sac.data.replay.slices import BlockSampler
+from rlkit_sac.data.replay.slices import StatefulSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames
 
 
@@ -115,11 +114,8 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
 
     @property
     def _is_basic(self) -> bool:
-        """Whether the buffer has neither other transforms nor another sampler of TorchRL's."""
-        sampler = self._sampler
-        return (
-            type(sampler) in (RandomSampler, PrioritizedSampler)
-            or isinstance(sampler, BlockSampler)
-        ) and all(
-            isinstance(each, StackedFrames | NStepTransform) for each in self._transform.transforms
+        """Whether sampler and transforms are of this package, or uniform sampling."""
+        sampler, transforms = self._sampler, self._transform.transforms
+        return (type(sampler) is RandomSampler or isinstance(sampler, StatefulSampler)) and all(
+            isinstance(each, StackedFrames | NStepTransform) for each in transforms
         )

@@ -145,9 +145,8 @@ class PrioritizedSampler(StatefulSampler):
         lowest, highest = torch.stack(torch.aminmax(priority)).tolist()  # both NaN if any is
         if not (lowest >= 0 and lowest + self._eps > 0 and highest < math.inf):
             raise RunError(
-                f"the priorities are from {lowest} to {highest}; they must be finite numbers "
-                f"{'>= 0' if self._eps else '> 0'}. None was changed. They are the errors of "
-                "critics: if these grow, lower the learning rates or scale the rewards"
+                f"the priorities are from {lowest} to {highest}, wanted finite ones "
+                f"{'>= 0' if self._eps else '> 0'}: lower the learning rates or scale the rewards"
             )
         self._tree.set(index, (priority + self._eps) ** self._alpha)
         self._leave_out_oldest()

@@ -75,10 +75,8 @@ class BlockSampler(StatefulSampler):
     ) -> None:
         super().__init__()
         if frame_stack > 1 and within_batches:
-            raise ConfigError(
-                f"frame_stack is {frame_stack}, which needs batches that follow each other: set it "
-                "to 1, or within_batches to False"
-            )
+            text = "which needs batches that follow each other: set within_batches to False"
+            raise ConfigError(f"frame_stack is {frame_stack}, {text}")
         self.frame_stack = frame_stack
         self.block = block = num_envs if frames_per_batch is None else frames_per_batch
         self.length, self._capacity, self.num_envs = length, capacity, num_envs
@@ -86,9 +84,8 @@ class BlockSampler(StatefulSampler):
         self._within_batches = within_batches
         if within_batches and length > self.steps:
             raise ConfigError(
-                f"samples of {length} frames do not fit into batches of {self.steps} steps, which "
-                "come from different workers: set collector.frames_per_batch to "
-                f"{length * num_envs} or more"
+                f"samples of {length} frames do not fit into the workers' batches of {self.steps} "
+                f"steps: set collector.frames_per_batch to {length * num_envs} or more"
             )
         needed = self._blocks_needed() * block
         if capacity < needed:
@@ -126,8 +123,7 @@ class BlockSampler(StatefulSampler):
         if self.num_envs > 1 and frames != self.block:
             raise ConfigError(
                 f"{frames} frames came at once, wanted batches of {self.block} frames of "
-                f"{self.num_envs} environments, environment by environment: extend the buffer "
-                "once for each batch of the collector, and tell its sampler their frames_per_batch"
+                f"{self.num_envs} environments, as frames_per_batch tells the sampler"
             )
 
     def _blocks_needed(self) -> int:
@@ -206,8 +202,7 @@ class SliceSampler(BlockSampler):
         if not starts:
             raise ConfigError(
                 f"slices of {self.length} frames need {self._reach * self.num_envs} stored "
-                f"frames of {self.num_envs} environments, there are {self.frames}: start to learn "
-                "later"
+                f"frames, there are {self.frames}: start to learn later"
             )
         device = getattr(storage, "device", "cpu")
         drawn = torch.randint(

@@ -137,10 +137,8 @@ class TrajectorySampler(BlockSampler):
         for numbers in torch.arange(frames.start, frames.stop).split(_CHUNK):
             stored = storage.get((numbers % self._capacity).to(device)).get("is_init", None)
             if stored is None:
-                raise ConfigError(
-                    "replay holds no entry 'is_init', which tells where an episode begins: store "
-                    "it beside what the loss reads"
-                )
+                text = "which tells where an episode begins: store it too"
+                raise ConfigError(f"replay holds no entry 'is_init', {text}")
             found.append(stored.cpu())
         return torch.cat(found)
 

@@ -175,10 +175,8 @@ class WorkerCollector:
         """
         states = state["workers"]
         if len(states) != len(self._deaths):
-            raise ConfigError(
-                f"the state is that of {len(states)} workers, there are {len(self._deaths)}: "
-                "workers.number must be that of the saved run"
-            )
+            text = f"{len(states)} workers were saved, there are {len(self._deaths)}"
+            raise ConfigError(f"{text}: workers.number must be that of the saved run")
         self.frames = state["frames"]
         self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
         saved = {index: (each,) for index, each in enumerate(states) if each is not None}
