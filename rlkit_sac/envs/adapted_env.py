@@ -33,8 +33,7 @@ from rlkit_sac.envs.actions import with_bounds
 from rlkit_sac.envs.gym_env import check_wrapped
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, parts_of
 from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.envs.task_spaces import task_description
-from rlkit_sac.envs.task_tensors import TaskTensors
+from rlkit_sac.envs.task_tensors import TaskTensors, task_description
 from rlkit_sac.envs.torchrl_env import one_of
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 

@@ -22,7 +22,7 @@ from rlkit_sac.envs.observations import (
     selected,
 )
 from rlkit_sac.envs.seeding import EpisodeSeeding
-from rlkit_sac.envs.task_spaces import conversions, task_description
+from rlkit_sac.envs.task_tensors import conversions, task_description
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
 

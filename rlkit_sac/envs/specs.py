@@ -225,8 +225,8 @@ def reward_dim(env: EnvBase) -> int:
     """
     shape = env.reward_spec_unbatched.shape
     if len(shape) != 1 or not shape.numel():
-        text = f"has the shape {list(shape)}: flatten it in the environment"
-        raise TaskError(f"the reward must be a number or a vector, but {text}")
+        text = "wanted a number or a vector: flatten it in the environment"
+        raise TaskError(f"the reward has the shape {list(shape)}, {text}")
     return shape[0]
 
 

@@ -1,4 +1,4 @@
-"""Observations and actions of a task in tensors, for a policy that acts outside of TorchRL."""
+"""A task as JSON, and its observations and actions in tensors, for a policy outside of TorchRL."""
 
 from __future__ import annotations
 
@@ -13,9 +13,51 @@ from numpy.typing import NDArray
 from tensordict import NestedKey
 from torch import Tensor
 
+from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion, is_image, pixels, same_but_ones
-from rlkit_sac.envs.spaces import at, choice_values, is_choice, leaves, structured
-from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.envs.spaces import (
+    at,
+    choice_values,
+    is_choice,
+    leaves,
+    space_from_json,
+    space_to_json,
+    structured,
+)
+
+
+def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
+    """From a task's observations to the agent's, and back from its actions.
+
+    Args:
+        task: what :func:`~rlkit_sac.envs.describe_task` returned.
+
+    >>> from rlkit_sac.envs import describe_task, make_env
+    >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
+    >>> act(np.array([0.5]))
+    array([1.], dtype=float32)
+    """
+    observations, actions = (
+        space_from_json(task[name]) for name in ("observation_space", "action_space")
+    )
+    return (
+        ObservationConversion(observations, indices=task["observation_indices"]),
+        ActionConversion(actions, rescale=task["rescale_actions"]),
+    )
+
+
+def task_description(
+    observations: Space[Any], actions: Space[Any], **options: Any
+) -> dict[str, Any]:
+    """What :func:`~rlkit_sac.envs.describe_task` returns of a task.
+
+    Args:
+        observations: those that are observed.
+        actions: with the bounds that the agent's are clipped to.
+        options: ``observation_indices``, ``rescale_actions`` and ``action_mask``.
+    """
+    spaces = {"observation_space": observations, "action_space": actions}
+    return {name: space_to_json(space) for name, space in spaces.items()} | options
 
 
 class TaskTensors:

@@ -27,7 +27,7 @@ class Act:
 
     Args:
         policy: acts on the entries that are observed.
-        task: what :func:`~rlkit_sac.envs.task_spaces.describe_task` returned at save, if anything.
+        task: what :func:`~rlkit_sac.envs.describe_task` returned at save, if anything.
 
     >>> import numpy as np
     >>> from rlkit_sac.envs import describe_task, make_env

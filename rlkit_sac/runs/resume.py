@@ -20,7 +20,7 @@ from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.observations import is_image
 from rlkit_sac.envs.spaces import at, leaves
-from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.envs.task_tensors import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, named, refuse
 from rlkit_sac.modules.structure import changed_layer
@@ -91,8 +91,8 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     own = describe_task(env)
     if stored is None or own is None:
         if stored is not own:
-            text = "whose numbers may have another meaning here: an environment has own transforms"
-            warnings.warn(f"takes over from {run}, {text}", stacklevel=2)
+            text = "one of the environments has transforms of its own"
+            warnings.warn(f"what the numbers of {run} mean is not known: {text}", stacklevel=2)
         return
     (seen, before), (sees, now) = conversions(stored), conversions(own)
     found, wanted = (

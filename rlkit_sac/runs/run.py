@@ -22,7 +22,7 @@ from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.log import TrainingLog, report
@@ -82,7 +82,7 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        self._stop_at = config.evaluation.stop_at
+        self._stop_at, self._has_ranks = config.evaluation.stop_at, num_ranks() > 1
         self._most_rows = config.logging.episodes_per_write
         self._before, self._updates_before = log.frames, log.updates
         self._graphs, self._most_updates = 0, 1
@@ -169,7 +169,7 @@ class TrainingRun:
             self._write_metrics_if_due()
         stop = bool(self._stop.exit_code)  # what comes after this is obeyed after the next step
         save = best or self._compiles_next() or self._checkpoints.due(self.frames)
-        if num_ranks() > 1:
+        if self._has_ranks:
             stop, save = self._agreed(save)
         if save or stop:
             self._save()
@@ -225,8 +225,6 @@ class TrainingRun:
         return bool(exit_code), bool(saved)
 
     def _save(self) -> None:
-        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
-            return
         with self._log.progress.phase("saving"):
             if rank() == 0:
                 max_over_ranks(0)  # so that the others have whatever this rank has

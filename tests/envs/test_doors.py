@@ -19,7 +19,7 @@ from rlkit_sac.data import make_collector
 from rlkit_sac.envs import action_mask_key, check_env, make_env
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.observations import ObservationConversion, RewardConversion
-from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError, EnvironmentFault
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor

@@ -16,7 +16,7 @@ from rlkit_sac.envs import (
     make_env,
     observation_layout,
 )
-from rlkit_sac.envs.task_spaces import conversions
+from rlkit_sac.envs.task_tensors import conversions
 from rlkit_sac.errors import ConfigError
 from tests.image_tasks import Dot, Noise
 

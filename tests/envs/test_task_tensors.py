@@ -7,7 +7,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.spaces import space_to_json
 from rlkit_sac.envs.task_tensors import TaskTensors
 
 

@@ -123,12 +123,12 @@ def odd(**kwargs) -> RunConfig:
         (
             RunConfig(replay=ReplayConfig(capacity=10**12)),
             "replay.capacity",
-            "the largest capacity that fits is",
+            "free: a capacity of",
         ),
         (
             RunConfig(env=EnvConfig(num_envs=2), collector=CollectorConfig(frames_per_batch=3)),
             "collector.frames_per_batch",
-            "must be a multiple of the number of environments (2), got 3: choose 2 or 4",
+            "must be a multiple of the 2 environments, got 3: choose 2 or 4",
         ),
     ],
 )

@@ -17,8 +17,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete, Space, Tuple
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.envs.task_spaces import space_to_json
+from rlkit_sac.envs.spaces import leaves, space_to_json
 from rlkit_sac.modules import ObservationNormalizer, hybrid_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import HybridSACLoss
 from rlkit_sac.runs import export_policy, load_policy, save_policy

@@ -15,8 +15,8 @@ from torchrl.envs import DeviceCastTransform
 from rlkit_sac.data.entries import rows_of
 from rlkit_sac.data.replay.memmap import make_memmap_storage
 from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
-from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer
-from rlkit_sac.data.replay.prior_data import PriorShare, fitting
+from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer, PriorShare
+from rlkit_sac.data.replay.prior_data import fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames

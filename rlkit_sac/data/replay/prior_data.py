@@ -1,46 +1,13 @@
-"""Transitions from before the run: in the buffer at first, or in a share of each batch."""
+"""Transitions from before the run."""
 
 from __future__ import annotations
-
-import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from tensordict import TensorDictBase
 
 from rlkit_sac.data.replay.n_steps import STEPS
-from rlkit_sac.data.replay.packed_storage import PackedStorage
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.valid_steps import drop_invalid
-
-
-class PriorShare(PackedStorage):
-    """Transitions that a buffer does not hold, of which a share of each batch is drawn.
-
-    Its state is a checksum of them, which are not stored again.
-
-    Args:
-        data: the transitions ``[n]``.
-        share: the part of each batch.
-        device: where they lie.
-    """
-
-    def __init__(self, data: TensorDictBase, share: float, *, device: torch.device | str) -> None:
-        super().__init__(len(data), device=device)
-        self.write(0, data)
-        self.share = share
-        self.inexact_reasons: list[str] = []
-        self._state = {"sha256": hashlib.sha256(self._rows.cpu().numpy().data).hexdigest()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The checksum of the transitions."""
-        return self._state
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Compare the transitions with those of the run before it was stopped."""
-        if state_dict != self._state:
-            self.inexact_reasons = ["replay.prior_data holds other transitions than before"]
 
 
 def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rlkit_sac.data import PrioritizedSampler, SliceSampler, make_replay_buffer
-from rlkit_sac.data.replay.prior_data import PriorShare
+from rlkit_sac.data.replay.packed_buffer import PriorShare
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import read_prior_data
 from tests.data.replay.test_packed import transitions
