@@ -1,8 +1,8 @@
 """Recording the tensor operations of a function as one graph, and compiling it."""
 
+from rlkit_sac.graph.compiler import CUDAGraphFunction as CUDAGraphFunction
 from rlkit_sac.graph.compiler import compile_graph as compile_graph
-from rlkit_sac.graph.cuda_graph import CUDAGraphFunction as CUDAGraphFunction
-from rlkit_sac.graph.cuda_graph import on_a_gpu as on_a_gpu
+from rlkit_sac.graph.compiler import on_a_gpu as on_a_gpu
 from rlkit_sac.graph.fingerprint import Fingerprint as Fingerprint
 from rlkit_sac.graph.fingerprint import Held as Held
 from rlkit_sac.graph.flat_graph import FlatGraph as FlatGraph

@@ -1,4 +1,4 @@
-"""Compiling a recorded graph."""
+"""Compiling a recorded graph, and capturing a compiled function as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import GraphModule
+
+_WARMUPS = 3  # PyTorch's number of calls before a capture
 
 
 def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[..., Sequence[Tensor]]:
@@ -57,3 +59,79 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
         compiled: Any = compile_fx(graph, examples)
     shutdown_compile_workers()
     return compiled
+
+
+def on_a_gpu(inputs: Sequence[Tensor]) -> bool:
+    """Return whether any of the tensors is on a CUDA device.
+
+    >>> on_a_gpu([torch.zeros(2)])
+    False
+    """
+    return any(tensor.is_cuda for tensor in inputs)
+
+
+class CUDAGraphFunction:
+    """Captures a function as a CUDA graph and replays it, with one launch for all its kernels.
+
+    The inputs of the capture are read and changed in place in every replay. Inputs that are other
+    tensors in later calls are copied into static tensors before the replay; results are copied from
+    static tensors after it. The function must have no side effects but those on tensors. Where an
+    input of the capture has moved to other memory, as by ``parameter.data = ...``, the function is
+    called instead.
+
+    Args:
+        function: of ``inputs``; the capture calls it four times.
+        inputs: examples, all on one GPU.
+        varying: positions of the inputs that are other tensors in later calls.
+
+    Raises:
+        RuntimeError: if the function cannot be captured, such as one that synchronizes with the
+            GPU, or if inputs are on different devices.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Tensor]],
+        inputs: Sequence[Tensor],
+        varying: Sequence[int],
+    ) -> None:
+        devices = sorted({str(tensor.device) for tensor in inputs})
+        if len(devices) > 1:
+            raise RuntimeError(f"its inputs lie on {' and '.join(devices)}")
+        self._function, self._varying = function, list(varying)
+        self._inputs = list(inputs)
+        for place in self._varying:
+            self._inputs[place] = with_strides(inputs[place].detach())
+        self._memory = [(n, x.data_ptr()) for n, x in enumerate(inputs) if n not in self._varying]
+        with torch.no_grad(), torch.cuda.device(inputs[0].device):
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(_WARMUPS):
+                    function(*self._inputs)
+            current = torch.cuda.current_stream()
+            current.wait_stream(stream)
+            self._graph = torch.cuda.CUDAGraph()
+            # The outer one, because `graph` does not leave its stream when the capture fails.
+            with torch.cuda.stream(current), torch.cuda.graph(self._graph, stream=stream):
+                self._results = list(function(*self._inputs))
+
+    def __call__(self, *inputs: Tensor) -> list[Tensor]:
+        """Return the results of the function for inputs of the same shapes and strides."""
+        if any(inputs[place].data_ptr() != before for place, before in self._memory):
+            return list(self._function(*inputs))
+        for place in self._varying:
+            self._inputs[place].copy_(inputs[place])
+        self._graph.replay()
+        return [result.clone() for result in self._results]
+
+
+def with_strides(value: Tensor) -> Tensor:
+    """Return a copy with the same strides; ``clone()`` keeps them for dense tensors only.
+
+    >>> with_strides(torch.zeros(3, 4)[:, :2]).stride()
+    (4, 1)
+    """
+    extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))
+    held = value.as_strided((extent,), (1,)) if value.numel() else value.flatten()
+    return held.clone().as_strided(value.shape, value.stride())

@@ -19,7 +19,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.data import ActingLoop
 from rlkit_sac.data.collect.collector import env_with_states
-from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.errors import RunError

@@ -10,7 +10,7 @@ from tensordict import TensorDict, TensorDictBase
 from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.replay.prior_data import fitting
+from rlkit_sac.data.replay.buffer import fitting
 from rlkit_sac.errors import ConfigError, RunError, named, summary
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.policy import stored_task

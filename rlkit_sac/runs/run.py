@@ -384,8 +384,9 @@ def _make_checkpoints(
     parts: Parts,
     policy: Callable[[], Mapping[str, bytes]],
 ) -> Checkpoints:
-    sampler, transform = parts.replay.sampler, parts.replay.transform
-    prior = getattr(parts.replay, "prior", None)
+    replay, prior = parts.replay, getattr(parts.replay, "prior", None)
+    stateful = {"sampler": replay.sampler, "transform": replay.transform, "prior_data": prior}
+    stateful = {name: part for name, part in stateful.items() if part and part.state_dict()}
     return Checkpoints(
         log.run.path,
         {
@@ -394,11 +395,9 @@ def _make_checkpoints(
             "collector": parts.collector,
             "log": log,
             "run": log.run,
-            **({"sampler": sampler} if sampler.state_dict() else {}),
-            **({"transform": transform} if transform.state_dict() else {}),
-            **({} if prior is None else {"prior_data": prior}),
+            **stateful,
         },
-        parts.replay,
+        replay,
         policy=policy,
         config=flat_config(config),
         interval=config.checkpoint.interval,

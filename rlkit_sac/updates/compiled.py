@@ -32,7 +32,7 @@ from rlkit_sac.graph import (
     record,
     round_matmuls,
 )
-from rlkit_sac.graph.cuda_graph import with_strides
+from rlkit_sac.graph.compiler import with_strides
 from rlkit_sac.updates.steps import Pass
 
 NestedKey: TypeAlias = str | tuple[str, ...]

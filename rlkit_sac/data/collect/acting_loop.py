@@ -14,8 +14,7 @@ from torch import Tensor
 from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
-from rlkit_sac.data.collect.finite import check_frames
-from rlkit_sac.data.collect.frame import Frame
+from rlkit_sac.data.collect.frame import Frame, check_frames
 from rlkit_sac.data.collect.policy_entries import (
     check_saved_state,
     next_key,

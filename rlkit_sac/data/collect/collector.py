@@ -16,7 +16,7 @@ from torchrl.envs.utils import ExplorationType
 
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.acting_loop import ActingLoop
-from rlkit_sac.data.collect.finite import check_frames
+from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes

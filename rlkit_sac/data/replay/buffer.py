@@ -1,31 +1,68 @@
-"""Making replay buffers, and checking that they fit into memory."""
+"""Making replay buffers: of which transitions, with which from before, if they fit into memory."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
+from tensordict.nn import TensorDictModuleBase
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
-from torchrl.envs import DeviceCastTransform
+from torchrl.envs import DeviceCastTransform, EnvBase
 
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.entries import rows_of
 from rlkit_sac.data.replay.memmap import make_memmap_storage
-from rlkit_sac.data.replay.n_steps import NStepTransform, several_steps
+from rlkit_sac.data.replay.n_steps import STEPS, NStepTransform, several_steps
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer, PriorShare
-from rlkit_sac.data.replay.prior_data import fitting
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames, newest_frames
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.valid_steps import TRAJECTORY, drop_invalid
 
 StorageKind = Literal["tensor", "memmap"]
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def example_transition(
+    env: EnvBase,
+    keys: Iterable[NestedKey],
+    *,
+    policy: TensorDictModuleBase | None = None,
+    random_policy: TensorDictModuleBase | None = None,
+) -> TensorDictBase:
+    """One transition with the entries that replay will store, and arbitrary values.
+
+    Args:
+        env: the environment frames come from, batched or not.
+        keys: entries to keep, such as a loss's ``in_keys``.
+        policy: acts in the environment. What it writes can be kept, and the state of its memory
+            before the step.
+        random_policy: writes entries that are not the environment's, see
+            :func:`~rlkit_sac.data.make_collector`. Neither of them draws random numbers here.
+
+    Returns:
+        A TensorDict without batch dimensions.
+
+    >>> from rlkit_sac.envs import make_env
+    >>> example_transition(make_env("Pendulum-v1"), ["observation"])["observation"].shape
+    torch.Size([3])
+    """
+    frame = env.fake_tensordict()
+    for each in (policy, random_policy):
+        if each is not None:
+            frame.update(written_entries(each, frame))
+    for key in state_keys(policy):
+        frame.set(key, torch.zeros_like(frame[next_key(key)]))
+    frame.set(TRAJECTORY, torch.zeros(frame.shape, dtype=torch.int64))
+    return frame.select(*keys)[(0,) * frame.ndim]
 
 
 def make_replay_buffer(
@@ -126,6 +163,47 @@ def make_replay_buffer(
     if prior_data is not None:
         buffer.extend(prior_data)
     return buffer
+
+
+def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
+    """Transitions with the entries that replay stores, without steps that are not valid.
+
+    Args:
+        data: ``[*]``.
+        example: one transition without batch dimensions, as it will be stored.
+
+    Returns:
+        ``[n]``.
+
+    Raises:
+        ConfigError: if there are none, or an entry is missing, of another shape or type, or not
+            finite; or if they are of several steps, but the example is of one.
+
+    >>> from tensordict import TensorDict
+    >>> fitting(TensorDict(a=torch.zeros(2), batch_size=[2]), TensorDict(b=torch.zeros(3)))
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: the prior data do not fit the task: 'b' is missing there and ...
+    """
+    if not data.batch_size.numel():
+        raise ConfigError(f"the prior data have no transition, but the shape {list(data.shape)}")
+    rows = drop_invalid(data).reshape(-1)
+    steps = rows.get(STEPS, torch.ones(len(rows), dtype=torch.int64))
+    if example.get(STEPS, None) is not None:
+        rows = rows.copy().set(STEPS, steps)
+    elif (steps > 1).any():
+        raise ConfigError(f"the prior data are of {steps.max()} steps: set n_steps above 1")
+    entries = dict(rows.items(True, True))
+    for key, wanted in example.items(True, True):
+        found = entries.get(key)
+        there = "missing" if found is None else f"{found.dtype} {list(found.shape[1:])}"
+        here = f"{wanted.dtype} {list(wanted.shape)}"
+        if there != here:
+            raise ConfigError(
+                f"the prior data do not fit the task: {key!r} is {there} there and {here} here"
+            )
+        if not entries[key].isfinite().all():
+            raise ConfigError(f"the prior data have NaN or infinity in {key!r}: leave these out")
+    return rows.select(*example.keys(True, True))
 
 
 def check_replay_fits(
