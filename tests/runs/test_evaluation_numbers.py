@@ -8,7 +8,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import evaluate
-from tests.data.collect import test_finite  # noqa: F401 (registers the task)
+from tests.data.collect import test_frame  # noqa: F401 (registers the task)
 
 
 @pytest.mark.parametrize(("what", "number"), [("reward", "nan"), ("observation", "inf")])
