@@ -16,6 +16,7 @@ from rlkit_sac.runs.evaluation import evaluate as evaluate
 from rlkit_sac.runs.evaluation import evaluation_seed as evaluation_seed
 from rlkit_sac.runs.evaluation import seed_everything as seed_everything
 from rlkit_sac.runs.export import export_policy as export_policy
+from rlkit_sac.runs.launch import Session as Session
 from rlkit_sac.runs.launch import read_config as read_config
 from rlkit_sac.runs.launch import run_recipe as run_recipe
 from rlkit_sac.runs.log import report as report
@@ -38,7 +39,6 @@ from rlkit_sac.runs.run import Parts as Parts
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
 from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints
-from rlkit_sac.runs.session import Session as Session
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video
 

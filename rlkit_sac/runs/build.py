@@ -41,6 +41,7 @@ from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
+from rlkit_sac.runs.launch import Session
 from rlkit_sac.runs.machine import resolve_device
 from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.policy import check_spaces
@@ -55,7 +56,6 @@ from rlkit_sac.runs.ranks import (
     share_of_rank,
 )
 from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
-from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update

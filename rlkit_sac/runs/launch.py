@@ -1,10 +1,11 @@
-"""The entry point of a recipe: parse, run, and turn known errors into exit codes."""
+"""The entry point of a recipe: parse, begin a session, and turn known errors into exit codes."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
@@ -14,13 +15,51 @@ from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.config.run import SeveralOptions
 from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
+from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
-from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")
+
+
+@dataclass
+class Session:
+    """What a run is started with besides its options, handed on from the entry point.
+
+    Attributes:
+        callback: called with the :class:`TrainingRun` at the end of each step; true ends the run.
+        env_function: whether a Python function makes the environments, which no option names.
+        start: the checkpoint that the run resumes from.
+        directory: the directory of the run to resume.
+    """
+
+    callback: Callable[[Any], object] | None = None
+    env_function: bool = False
+    start: Checkpoint | None = None
+    directory: RunDirectory | None = None
+
+    def find_start(self, path: str) -> Mapping[str, Any]:
+        """Find the checkpoint to resume, and return the options of its run by dotted key.
+
+        Args:
+            path: a run directory, or one of its checkpoints.
+
+        Raises:
+            ConfigError: as :meth:`Checkpoint.find`, for a damaged ``run.json``, and for a run whose
+                environments a function made that is not there.
+        """
+        start = Checkpoint.find(path)
+        directory = RunDirectory(start.run_path)
+        if directory.info.get("env_function") and not self.env_function:
+            go_on = f"rlkit_sac.Run({start.run_path.as_posix()!r}, env=function).resume()"
+            raise ConfigError(
+                f"a Python function made the environments of {start.run_path}: use {go_on}"
+            )
+        self.start, self.directory = start, directory
+        return start.config
 
 
 def run_recipe(

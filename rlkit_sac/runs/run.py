@@ -25,13 +25,13 @@ from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
+from rlkit_sac.runs.launch import Session
 from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.ranks import announce_run, announced_run, max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.resume import changes, task_facts
 from rlkit_sac.runs.saving import Checkpoints
-from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames

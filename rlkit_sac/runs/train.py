@@ -26,10 +26,9 @@ from rlkit_sac.errors import ConfigError, refuse, summary
 from rlkit_sac.recipe_files import find_recipe, opened_recipe, recipe_script
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult
-from rlkit_sac.runs.launch import call_recipe
+from rlkit_sac.runs.launch import Session, call_recipe
 from rlkit_sac.runs.policy import StoredRun, find_policy, load_policy
 from rlkit_sac.runs.run import TrainingRun
-from rlkit_sac.runs.session import Session
 from rlkit_sac.runs.stop import note_results
 
 EnvFunction = Callable[..., gym.Env[Any, Any] | EnvBase]
