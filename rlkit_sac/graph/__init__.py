@@ -12,8 +12,6 @@ from rlkit_sac.graph.matmul_precision import onednn_is_exact as onednn_is_exact
 from rlkit_sac.graph.matmul_precision import round_matmuls as round_matmuls
 from rlkit_sac.graph.matmul_precision import set_matmul_precision as set_matmul_precision
 from rlkit_sac.graph.preserve_state import preserve_state as preserve_state
-from rlkit_sac.graph.preserve_state import random_state as random_state
-from rlkit_sac.graph.preserve_state import set_random_state as set_random_state
 from rlkit_sac.graph.random_inputs import lift_random_inputs as lift_random_inputs
 from rlkit_sac.graph.record import NotRecordable as NotRecordable
 from rlkit_sac.graph.record import Recording as Recording

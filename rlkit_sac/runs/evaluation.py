@@ -24,7 +24,7 @@ from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
-from rlkit_sac.graph import random_state, set_random_state
+from rlkit_sac.graph.preserve_state import random_state, set_random_state
 
 _T = TypeVar("_T")
 

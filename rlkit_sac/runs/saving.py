@@ -20,7 +20,7 @@ from rlkit_sac.config.read import to_yaml
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.graph import random_state, set_random_state
+from rlkit_sac.graph.preserve_state import random_state, set_random_state
 from rlkit_sac.modules.structure import structure
 from rlkit_sac.runs.checkpoint import (
     FORMAT_VERSION,

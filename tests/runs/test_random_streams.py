@@ -3,7 +3,7 @@ import random
 import numpy as np
 import torch
 
-from rlkit_sac.graph import random_state, set_random_state
+from rlkit_sac.graph.preserve_state import random_state, set_random_state
 from rlkit_sac.runs.evaluation import seed_everything, separate_random_streams
 from rlkit_sac.runs.files import join_state, split_state
 
