@@ -26,7 +26,7 @@ from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt, Seed
 from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
-from rlkit_sac.errors import ConfigError, named
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import (
     EncoderOptions,
     PolicyPrior,
@@ -77,7 +77,7 @@ def main(config: CloneConfig) -> Path:
     torch.set_num_threads(config.num_threads)
     device = runs.resolve_device(config.device)
     with closing_env(make_env(config.env.id, **config.env.arguments(), device=device)) as env:
-        with named("data"):
+        with prefix_errors("data"):
             data = runs.read_prior_data(config.data, env)
         policy = clone(data, env, config)
         returns = runs.evaluate(policy, env, episodes=10, seed=0).returns

@@ -59,7 +59,7 @@ class DiscreteSACConfig(RunConfig):
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
-        names = {name for entry in self.update.entries() for name in entry}
+        names = {name for entry in self.update.step_groups() for name in entry}
         yield from super().errors()
         if self.actor and not {"joint", "actor"} & names:
             yield "update.order", "must also name 'actor', or set actor to false"

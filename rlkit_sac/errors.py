@@ -122,7 +122,7 @@ def repeated_options(argv: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def named(option: str) -> Iterator[None]:
+def prefix_errors(option: str) -> Iterator[None]:
     """Let the lines of errors in the block begin with the option that they are about.
 
     Args:
@@ -131,7 +131,7 @@ def named(option: str) -> Iterator[None]:
     Raises:
         ConfigError: for any error of this package, and for an `OSError`.
 
-    >>> with named("device"):
+    >>> with prefix_errors("device"):
     ...     raise ConfigError("there is no GPU")
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: device: there is no GPU

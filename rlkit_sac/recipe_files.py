@@ -91,10 +91,10 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     )
 
 
-def summary(script: Path) -> str:
+def recipe_summary(script: Path) -> str:
     """The first line of a script's docstring.
 
-    >>> summary(find_recipe("sac"))
+    >>> recipe_summary(find_recipe("sac"))
     'Soft actor-critic for continuous actions.'
     """
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
@@ -132,19 +132,19 @@ def print_help(script: Path, options: Sequence[str]) -> None:
     if not {"-h", "--help"} & set(options):
         return
     from rlkit_sac.config.read import set_options
-    from rlkit_sac.config.run import SeveralOptions
+    from rlkit_sac.config.run import SeedsConfig
 
     with (
         suppress(OSError, ImportError, NameError, ConfigError),
-        opened_recipe(script, loader=_Declarations) as (_, config_class),
+        open_recipe(script, loader=_Declarations) as (_, config_class),
     ):
         config = config_class()
-        several = [SeveralOptions()] if {"seed", "resume"} <= vars(config).keys() else []
+        several = [SeedsConfig()] if {"seed", "resume"} <= vars(config).keys() else []
         set_options([*several, config], options)
 
 
 @contextmanager
-def opened_recipe(
+def open_recipe(
     script: Path, *, loader: type[SourceFileLoader] = SourceFileLoader
 ) -> Iterator[tuple[Any, type[Any]]]:
     """The module of a recipe, and the class of its configuration.
@@ -158,7 +158,7 @@ def opened_recipe(
     Raises:
         ConfigError: for a script without ``main(config: Class)``.
 
-    >>> with opened_recipe(find_recipe("sac")) as (_, config_class):
+    >>> with open_recipe(find_recipe("sac")) as (_, config_class):
     ...     config_class.__name__
     'SACConfig'
     """

@@ -30,7 +30,7 @@ class _Handler:
 
 
 @contextmanager
-def on_signals(
+def handle_signals(
     first: Callable[[int], None], again: Callable[[int], None] | None = None
 ) -> Iterator[None]:
     """In the block `SIGNALS` call functions, but for those that were ignored before it.
@@ -45,7 +45,7 @@ def on_signals(
         first: called with the number of the first signal.
         again: called with that of each later signal other than SIGHUP. Default: ``first``.
 
-    >>> with on_signals(lambda number: print("save"), lambda number: print("stop")):
+    >>> with handle_signals(lambda number: print("save"), lambda number: print("stop")):
     ...     for number in (signal.SIGTERM, signal.SIGINT):
     ...         signal.raise_signal(number)
     save
@@ -71,7 +71,7 @@ def on_signals(
 
 
 @contextmanager
-def ended_by_interrupts() -> Iterator[None]:
+def end_on_interrupt() -> Iterator[None]:
     """In the block Ctrl-C ends the process like SIGTERM, unless it is handled or ignored.
 
     Libraries that are being imported may catch a KeyboardInterrupt and go on.
@@ -88,7 +88,7 @@ def ended_by_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def held_signals() -> Iterator[None]:
+def hold_signals() -> Iterator[None]:
     """`SIGNALS` wait until the end of the block; a process started in it begins with them held."""
     if sys.platform == "win32":
         yield

@@ -14,7 +14,7 @@ import yaml
 from rlkit_sac.errors import ConfigError, RunError, summary
 
 
-def read_config(run_dir: Path) -> dict[str, Any]:
+def read_config_file(run_dir: Path) -> dict[str, Any]:
     r"""Read the configuration of a run, with each value of a section under its dotted name as well.
 
     Args:
@@ -31,7 +31,7 @@ def read_config(run_dir: Path) -> dict[str, Any]:
         >>> run_dir = Path(tempfile.mkdtemp())
         >>> text = "seed: 3\nupdate: {lr_actor: 0.001, periods: {target: 2}}"
         >>> _ = (run_dir / "config.yaml").write_text(text)
-        >>> list(read_config(run_dir))
+        >>> list(read_config_file(run_dir))
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     file = run_dir / "config.yaml"
@@ -53,7 +53,7 @@ def config_cells(
     """The values of the configurations of several runs.
 
     Args:
-        configs: one result of :func:`read_config` for each run.
+        configs: one result of :func:`read_config_file` for each run.
         names: the dotted names. Default: those of all values, sections aside.
 
     Returns:
@@ -86,7 +86,7 @@ def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of the values, sections aside, that are not the same in all configurations.
 
     Args:
-        configs: one result of :func:`read_config` for each run.
+        configs: one result of :func:`read_config_file` for each run.
 
     Returns:
         The names, in the order of the files. A value that some runs lack differs from the others.

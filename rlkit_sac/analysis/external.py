@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_each, read_rows
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
-from rlkit_sac.analysis.runs import check_frames, ordered
+from rlkit_sac.analysis.runs import check_frames, order_columns
 from rlkit_sac.errors import ConfigError, RunError, check_installed
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
@@ -107,8 +107,8 @@ def load_external_runs(
         head = pd.DataFrame({"run": str(run), **told, "system": system}, index=rows.index)
         return pd.concat([head.astype({"seed": "Int64"}), rows], axis=1)
 
-    data = pd.concat(read_each(list(runs), read).values(), ignore_index=True)
-    return ordered(data, "frames", COLUMNS[table])
+    data = pd.concat(read_runs(list(runs), read).values(), ignore_index=True)
+    return order_columns(data, "frames", COLUMNS[table])
 
 
 def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:

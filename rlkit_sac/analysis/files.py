@@ -41,7 +41,7 @@ def all_files(root: Path) -> list[Path]:
     return sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
 
 
-def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
+def read_runs(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
     """Read what can be read of several runs.
 
     Args:
@@ -139,16 +139,16 @@ def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> Non
             f"{file} has no column {', '.join(missing)}; its columns: {', '.join(rows.columns)}"
         )
     for name in columns:
-        if len(wrong := not_numbers(rows[name])):
+        if len(wrong := find_non_numbers(rows[name])):
             raise RunError(
                 f"{file}, line {wrong.index[0]}: {name} should be a number, not {wrong.iloc[0]!r}"
             )
 
 
-def not_numbers(cells: pd.Series) -> pd.Series:
+def find_non_numbers(cells: pd.Series) -> pd.Series:
     """The cells that are neither numbers nor empty.
 
-    >>> not_numbers(pd.Series(["1.5", None, "text"])).tolist()
+    >>> find_non_numbers(pd.Series(["1.5", None, "text"])).tolist()
     ['text']
     """
     return cells[pd.to_numeric(cells, errors="coerce").isna() & cells.notna()]

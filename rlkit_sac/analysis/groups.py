@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rlkit_sac.analysis.files import not_numbers
+from rlkit_sac.analysis.files import find_non_numbers
 from rlkit_sac.errors import ConfigError
 
 Key = dict[str, Any]  # the value of each grouping column; None where missing
@@ -105,7 +105,7 @@ def select_runs(
             f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
             f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}"
         )
-    if len(not_numbers(rows[column])):
+    if len(find_non_numbers(rows[column])):
         raise ConfigError(f"column is {column!r}, which holds text; choose one of numbers")
     _warn_of_repeats(rows, names)
     return rows, names

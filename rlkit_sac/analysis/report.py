@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 
 from rlkit_sac._version import __version__
-from rlkit_sac.analysis.config_columns import config_cells, read_config
+from rlkit_sac.analysis.config_columns import config_cells, read_config_file
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.external import COLUMNS, find_external_runs, load_external_runs
 from rlkit_sac.analysis.figures import COLORS
-from rlkit_sac.analysis.files import Paths, as_paths, read_each
+from rlkit_sac.analysis.files import Paths, as_paths, read_runs
 from rlkit_sac.analysis.groups import comparable_lines, describe, grouping_columns, split, warn
 from rlkit_sac.analysis.performance import final_performance, probability_of_improvement
 from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs, read_description
@@ -146,7 +146,7 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
     paths = as_paths(paths)
     logs = find_external_runs(paths)
     run_dirs = find_runs([path for path in paths if not path.is_file()], required=not logs)
-    loaded = read_each(run_dirs, lambda x: (read_description(x / "run.json"), read_config(x)))
+    loaded = read_runs(run_dirs, lambda x: (read_description(x / "run.json"), read_config_file(x)))
     load = partial(load_runs, list(loaded)), partial(load_external_runs, paths, task=task)
     jobs: list[tuple[str, Any]] = [(name, load[0]) for name in TABLES if loaded]
     jobs += [(name, load[1]) for name in COLUMNS if logs]

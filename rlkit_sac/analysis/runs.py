@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_each, read_rows
+from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config_file
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
 
@@ -76,10 +76,10 @@ def load_runs(
     names = [config] if isinstance(config, str) else config
 
     def read(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-        values = read_config(run_dir) if names is not False else {}
+        values = read_config_file(run_dir) if names is not False else {}
         return values, _load_run(run_dir, table)
 
-    loaded = read_each(run_dirs, read)
+    loaded = read_runs(run_dirs, read)
     runs = {str(run_dir): frame for run_dir, (_, frame) in loaded.items()}
     configs = [values for values, _ in loaded.values()]
     filled = [frame for frame in runs.values() if not frame.empty]
@@ -90,10 +90,10 @@ def load_runs(
         for index, (name, cells) in enumerate(config_cells(configs, names).items()):
             of_run = dict(zip(runs, cells, strict=True))
             data.insert(index, name, [of_run[run] for run in data["run"]])
-    return ordered(data, *TABLES[table])
+    return order_columns(data, *TABLES[table])
 
 
-def ordered(data: pd.DataFrame, *values: str) -> pd.DataFrame:
+def order_columns(data: pd.DataFrame, *values: str) -> pd.DataFrame:
     """Order the columns so that a print of few shows what matters: pandas leaves out the middle.
 
     Args:

@@ -23,7 +23,7 @@ from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, train, video
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.signals import ended_by_interrupts
+from rlkit_sac.signals import end_on_interrupt
 
 _FILES = (train, recipes, resume, evaluate, video, export, report, check_env)
 #: The file of each command, which has its name: its examples as docstring, ``SUMMARY``,
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not (arguments.command in ("recipes", "report") or asks_help) and sys.stderr.isatty():
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
-        with ended_by_interrupts():
+        with end_on_interrupt():
             if "options" not in arguments:  # which the recipe checks
                 refuse(repeated_options(sys.argv if argv is None else argv))
             return COMMANDS[arguments.command].run(arguments)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlkit_sac.cli.run_arguments import add_options
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.recipe_files import opened_recipe, shipped_recipes
+from rlkit_sac.recipe_files import open_recipe, shipped_recipes
 
 if TYPE_CHECKING:
     from torchrl.envs import EnvBase
@@ -144,7 +144,7 @@ def _refusals(recipe: Path, task: EnvConfig) -> list[str]:
     """Why a recipe does not train a task with its defaults; nothing if it does."""
     from rlkit_sac.runs import make_envs, read_config
 
-    with opened_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
+    with open_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
         config = read_config(config_class, [])
         config.env, config.device, config.replay.capacity = task, "cpu", 10_000
         try:

@@ -23,7 +23,7 @@ from statistics import mean
 import yaml
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.recipe_files import find_recipe, shipped_recipes, summary
+from rlkit_sac.recipe_files import find_recipe, recipe_summary, shipped_recipes
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"
 
@@ -62,7 +62,7 @@ def _print_list() -> None:
     row = "{:<32}{:<27}{:>7}{:>10}{:>4}".format
     print(row("configuration", "task", "return", "frames", "n"))
     for name, script in recipes.items():
-        print(f"\n{textwrap.fill(f'{name}: {summary(script)}', 80)}")
+        print(f"\n{textwrap.fill(f'{name}: {recipe_summary(script)}', 80)}")
         if (name, "default") in measured:
             print(row("  default", *measured[name, "default"][0]))
         configs = sorted((script.parent / "configs" / name).glob("*.yaml"))

@@ -24,7 +24,7 @@ from rlkit_sac.config.options import (
     sections_of,
 )
 from rlkit_sac.config.shipped import default_config, find_config
-from rlkit_sac.errors import ConfigError, named, refuse, repeated_options
+from rlkit_sac.errors import ConfigError, prefix_errors, refuse, repeated_options
 
 Config = TypeVar("Config")
 StoredOptions = Callable[[str], Mapping[str, Any]]
@@ -161,7 +161,7 @@ def _read_files(name: Any, config: Any, reading: tuple[Path, ...] = ()) -> list[
     first, own = [], []
     for setting in read_yaml(file, config):
         if setting.key == "config":
-            with named(setting.where):
+            with prefix_errors(setting.where):
                 first += _read_files(setting.value, config, (*reading, file))
         elif setting.key != "resume":
             own.append(setting)

@@ -128,12 +128,12 @@ class WarmStartConfig:
 
 
 @dataclass
-class SeveralOptions:
+class SeedsConfig:
     """Several runs instead of one, for the seeds of a comparison.
 
-    >>> SeveralOptions(seeds="0-2,7").numbers()
+    >>> SeedsConfig(seeds="0-2,7").seed_list()
     [0, 1, 2, 7]
-    >>> list(SeveralOptions(jobs=2).errors())
+    >>> list(SeedsConfig(jobs=2).errors())
     [('jobs', 'give the seeds too, for example --seeds 0,1,2')]
     """
 
@@ -143,7 +143,7 @@ class SeveralOptions:
     jobs: PositiveInt = 1
     """Runs at a time, each in a process of its own."""
 
-    def numbers(self) -> list[int]:
+    def seed_list(self) -> list[int]:
         """The seeds to run, in order.
 
         Raises:
@@ -168,7 +168,7 @@ class SeveralOptions:
         """Yield the conditions that do not hold."""
         if self.seeds is not None:
             try:
-                self.numbers()
+                self.seed_list()
             except ValueError as error:
                 yield "seeds", str(error)
         elif self.jobs > 1:

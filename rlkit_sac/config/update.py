@@ -102,7 +102,7 @@ class UpdateConfig(StepConfig):
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         yield from super().errors()
-        names = [name for entry in self.entries() for name in entry]
+        names = [name for entry in self.step_groups() for name in entry]
         losses = [name for name in names if name != "target"]
         missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
         missing += [] if "target" in names else ["target"]
@@ -114,19 +114,19 @@ class UpdateConfig(StepConfig):
             yield "order", f"'joint' already holds every loss: remove {others}"
         elif len(set(names)) != len(names) and self.recompute is not True:
             yield "order", f"must name each step once unless recompute is true, got {self.order}"
-        for option, steps in (("periods", self.periods), ("recompute", self.recompute_from())):
+        for option, steps in (("periods", self.periods), ("recompute", self.recompute_steps())):
             for step in (step for step in steps if step not in names):
                 yield option, f"must name steps of order {self.order}, got '{step}'"
-        for entry in self.entries():
+        for entry in self.step_groups():
             if len({self.periods.get(name, 1) for name in entry}) > 1:
                 text = f"must be the same for {' and '.join(entry)}, which order takes at once"
                 yield "periods", text
 
-    def entries(self) -> list[list[str]]:
+    def step_groups(self) -> list[list[str]]:
         """The steps in order, each as the list of the names it takes together."""
         return [list(step) if isinstance(step, list) else [step] for step in self.order]
 
-    def recompute_from(self) -> list[str]:
+    def recompute_steps(self) -> list[str]:
         """The steps before which the losses are computed again, where ``recompute`` names some."""
         return self.recompute if isinstance(self.recompute, list) else []
 

@@ -33,7 +33,7 @@ from rlkit_sac.envs.gym_env import create, find_env_spec
 from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
+from rlkit_sac.errors import ConfigError, TaskError, check_installed, prefix_errors
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
 from rlkit_sac.runs.machine import resolve_device
@@ -93,7 +93,7 @@ def make_envs(
     if restarted is not None and step_folders(restarted / "checkpoints"):
         config.resume = str(restarted)
     check_config(config)
-    with named("device"):
+    with prefix_errors("device"):
         device = device_of_rank(resolve_device(config.device))
     for key, package, wanted in (
         ("workers.number", "ray", config.workers.number),
@@ -101,27 +101,27 @@ def make_envs(
         ("logging.wandb", "wandb", config.logging.wandb),
     ):
         if wanted:
-            with named(key):
+            with prefix_errors(key):
                 check_installed(package, extra=package)
     session = Session() if session is None else session
     if session.env_function and config.workers.number:
         text = "other processes cannot make the environments of a function: give an id"
         raise ConfigError(f"workers.number: {text}")
-    with named("resume"):
+    with prefix_errors("resume"):
         if config.resume is not None and session.start is None:
             session.find_start(config.resume)
         start = session.start
-    with named("env.id"):
+    with prefix_errors("env.id"):
         limit_episodes(config.env, start)
     if start is not None and session.directory is not None:
-        with named("resume"):
+        with prefix_errors("resume"):
             if edited := ", ".join(check_resume(config, start, session.directory.info)):
                 file = start.run_path / "config.yaml"
                 _warn(f"{file} was edited ({edited}), but is not read again: give them as options")
     seed, num_envs = rank_seed(config.seed), config.batch_envs
     with ExitStack() as opened:
         seed_everything(seed)
-        with named("env.id"):
+        with prefix_errors("env.id"):
             env = make_env(
                 config.env.id,
                 **config.env.arguments(),
@@ -134,15 +134,15 @@ def make_envs(
         opened.enter_context(closing_env(env))
         if not config.workers.number:
             num_envs = config.env.num_envs = env.batch_size.numel()  # a function may choose it
-        with named("collector.frames_per_batch"):
+        with prefix_errors("collector.frames_per_batch"):
             steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
         _check_task(config, env)
         if start is not None:
-            with named("resume"):
+            with prefix_errors("resume"):
                 check_spaces(start.folder, env)
         workers = config.workers
         if workers.number:
-            with named("workers.address" if workers.address else "workers.number"):
+            with prefix_errors("workers.address" if workers.address else "workers.number"):
                 opened.enter_context(
                     ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
                 )
@@ -151,7 +151,7 @@ def make_envs(
         seed_everything(seed)  # again, since what came before may draw random numbers
         warn_without_updates(config.collector, num_envs)
         usual = config.evaluation
-        with named("env.id"):
+        with prefix_errors("env.id"):
             eval_env = evaluation_env(usual.env(config.env), episodes=usual.episodes, device=device)
         opened.enter_context(closing_env(eval_env))
         if describe_task(eval_env) != describe_task(env):
@@ -166,12 +166,12 @@ def make_envs(
 def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
     """Refuse options that need another task."""
     if config.evaluation.video:
-        with named("evaluation.video"):
+        with prefix_errors("evaluation.video"):
             check_video(config.evaluation.env(config.env))
     if (pixels := config.update.random_shift) and not has_images(env):
         text = f"is {pixels}, but the task has no images: leave it out"
         raise ConfigError(f"update.random_shift: {text}")
-    with named("env.id"):
+    with prefix_errors("env.id"):
         dim = reward_dim(env)
     weights = getattr(config.loss, "reward_weights", None)
     if weights is not None and (dim == 1 or len(weights) != dim):
@@ -305,10 +305,10 @@ def make_replay(
     source = options.pop("prior_data", None)
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
-        with named("replay.prior_data"):
+        with prefix_errors("replay.prior_data"):
             data = read_prior_data(source, env, gamma=config.loss.gamma)
             options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
-    with named("replay.capacity"):
+    with prefix_errors("replay.capacity"):
         replay = make_replay_buffer(example, **options, sampler=sampler, device=env.device)
     _check_first_sample(config)
     return replay
@@ -426,14 +426,14 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
     """
     steps: list[Step] = []
-    for entry in config.entries():
+    for entry in config.step_groups():
         period = config.periods.get(entry[0], 1)
         if entry == ["target"]:
             steps.append(TargetStep(period))
             continue
         names = tuple(name for name in (groups if entry == ["joint"] else entry) if name in groups)
         if names:
-            recompute = any(name in config.recompute_from() for name in entry)
+            recompute = any(name in config.recompute_steps() for name in entry)
             losses = tuple(f"loss_{name}" for name in names)
             steps.append(LossStep(losses, names, period, recompute))
     return steps

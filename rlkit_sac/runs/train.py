@@ -23,7 +23,7 @@ from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
-from rlkit_sac.recipe_files import find_recipe, opened_recipe, recipe_script
+from rlkit_sac.recipe_files import find_recipe, open_recipe, recipe_script
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.launch import call_recipe
@@ -113,7 +113,7 @@ class Run:
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
         try:
-            with opened_recipe(find_recipe(str(recipe))) as (module, config_class):
+            with open_recipe(find_recipe(str(recipe))) as (module, config_class):
                 config = config_class()
                 session = Session(callback, env_function=self.env is not None)
                 read = session.find_start
