@@ -17,7 +17,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.config.options import described, flat_config
+from rlkit_sac.config.options import find_descriptions, flat_config
 from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.make import close_env
@@ -103,7 +103,7 @@ class Run:
         """
         checkpoint = find_policy(self.path, which)
         run = StoredRun(checkpoint, **other)
-        lost = [key for key, value in run.task.kwargs.items() if any(described(value))]
+        lost = [key for key, value in run.task.kwargs.items() if any(find_descriptions(value))]
         run.task.kwargs |= {key: self._kwargs[key] for key in lost if key in self._kwargs}
         with _made_by(self.env, RunDirectory(self.path).info["task"]):
             return run.evaluate(load_policy(checkpoint))
