@@ -73,7 +73,7 @@ def format_help(
     >>> print(format_help(CheckpointConfig, options_of(CheckpointConfig())))
     usage: ... [--config FILE] [--OPTION VALUE ...]
     <BLANKLINE>
-    How often the whole state of a run is saved, and how many checkpoints are kept.
+    Interval and number of the checkpoints, which hold the whole state of a run.
     ...
       --interval INTERVAL  Frames between two checkpoints. Must be >= 1.
                            (default: 5000)

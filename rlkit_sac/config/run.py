@@ -58,7 +58,7 @@ class EvaluationConfig:
 
 @dataclass
 class CheckpointConfig:
-    """How often the whole state of a run is saved, and how many checkpoints are kept.
+    """Interval and number of the checkpoints, which hold the whole state of a run.
 
     >>> CheckpointConfig().keep
     2
@@ -73,7 +73,7 @@ class CheckpointConfig:
 
 @dataclass
 class LoggingConfig:
-    """Where a run is written, and what it shows.
+    """The folder of runs, and the output of a run.
 
     >>> LoggingConfig().dir
     'runs'
