@@ -6,8 +6,8 @@
     rlkit-sac train acer --update.n_times_replay 8 --update.poisson false
     rlkit-sac train acer --seeds 0,1,2 --jobs 2
 
-Each batch of segments gives one update by itself, then some from replay. Tables, checkpoints and
-figures go to a run directory. ``--help all`` lists every option.
+Each batch of segments gives an on-policy update, then some updates from replay. Tables, checkpoints
+and figures go to a run directory. ``--help all`` lists every option.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class ACERConfig(BaseRunConfig):
     """Compile the updates, on-policy and from replay: true from the first on, false never, auto
     after five thousand."""
 
-    uncompiled_updates: ClassVar[int] = 5_000  # which take as long as compiling: they are small
+    # So many small updates take as long as compiling.
+    uncompiled_updates: ClassVar[int] = 5_000
 
     @property
     def row_length(self) -> int:
@@ -65,7 +66,7 @@ class ACERConfig(BaseRunConfig):
         return self.collector.t_max
 
     def planned_updates(self) -> float:
-        """About how many updates the run makes."""
+        """Return the approximate number of updates in the run."""
         batches = self.collector.total_frames / self.collector.batch_frames(self.batch_envs)
         return batches * (self.update.n_times_replay + (not self.update.disable_online_update))
 
@@ -80,8 +81,8 @@ class ACERConfig(BaseRunConfig):
                 f"update.replay_start_size ({start}), got {self.replay.capacity}"
             )
             yield "replay.capacity", text
-        whole = -(-self.collector.total_frames // (batches // 2)) * (batches // 2)
-        if self.update.disable_online_update and start > whole:
+        frames = -(-self.collector.total_frames // (batches // 2)) * (batches // 2)
+        if self.update.disable_online_update and start > frames:
             text = (
                 "must be within collector.total_frames where update.disable_online_update is true, "
                 f"or nothing is learned, got {start}"
@@ -92,7 +93,7 @@ class ACERConfig(BaseRunConfig):
 def make_networks(
     kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
-    """Actor and critic, or both on one trunk, as keyword arguments of the loss."""
+    """Make actor and critic, or both on one trunk, as keyword arguments of the loss."""
     policy, layers = config.head_arguments(kind), config.perceptron_arguments()
     build = partial(runs.build_network, config)
     if kind == "discrete":
@@ -125,7 +126,7 @@ def make_networks(
 
 
 def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -147,7 +148,7 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
     )
     loss_module.set_keys(action_mask=envs.action_mask_key(env))
 
-    # One optimizer of all networks; the target network is the average policy.
+    # One optimizer for all networks; the target network is the average policy.
     optimizer = RMSprop(
         loss_module.parameters(),
         lr=config.update.lr,
@@ -165,7 +166,7 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
     )
     runs.warm_start(loss_module, config, env)
 
-    # Replay of segments, and collection, both with the distribution that drew each action.
+    # Replay of segments, and collection; both store the distribution that each action is from.
     random_policy = modules.RandomBehavior(
         env.full_action_spec_unbatched["action"], mask_key=envs.action_mask_key(env)
     )
@@ -185,7 +186,7 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: ACERConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -211,7 +212,7 @@ def main(config: ACERConfig, session: runs.Session | None = None) -> Path:
                 replay.extend(segments.select(*stored).reshape(-1))
                 run.collected(batch)
                 if not (is_random or config.update.disable_online_update):
-                    # A batch of asynchronous workers is a few updates old.
+                    # The policy behind a batch of asynchronous workers is a few updates old.
                     loss_module.on_policy = not config.workers.is_async
                     run.updated(update(segments))
                 loss_module.on_policy = False

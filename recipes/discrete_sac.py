@@ -40,7 +40,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 class DiscreteSACConfig(RunConfig):
     """A run of discrete soft actor-critic, as published.
 
-    ``configs/discrete_sac/default.yaml`` has what it trains with where no file is given.
+    Without ``--config``, ``configs/discrete_sac/default.yaml`` changes some of these options.
     """
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1"))
@@ -50,16 +50,16 @@ class DiscreteSACConfig(RunConfig):
     network: NetworkConfig = field(default_factory=lambda: NetworkConfig(num_cells=[128, 128]))
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: PlainDiscreteLossConfig = field(default_factory=PlainDiscreteLossConfig)
-    # With the usual tau of 0.005 values take too long to reach those of CartPole's long episodes.
+    # With the usual tau of 0.005, values rise too slowly for the long episodes of CartPole.
     update: DiscreteUpdateConfig = field(
         default_factory=lambda: DiscreteUpdateConfig(target_update_tau=0.05)
     )
     actor: bool = False
-    """Train a categorical actor too, which then is the policy in place of the critics."""
+    """Train a categorical actor, which is the policy then instead of the critics."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
-        names = {name for entry in self.update.entries() for name in entry}
+        names = {name for entry in self.update.step_groups() for name in entry}
         yield from super().errors()
         if self.actor and not {"joint", "actor"} & names:
             yield "update.order", "must also name 'actor', or set actor to false"
@@ -71,7 +71,7 @@ class DiscreteSACConfig(RunConfig):
 
 
 def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -140,7 +140,7 @@ def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: DiscreteSACConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -164,7 +164,7 @@ def main(config: DiscreteSACConfig, session: runs.Session | None = None) -> Path
                 for _ in range(updates.due(run.frames, made=run.updates)):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))
-                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                    replay.update_tensordict_priority(sample)  # from the td_error of the loss
                 run.write_metrics_if_due()
                 best = run.evaluate_if_due()
                 run.save_if_due(best=best)

@@ -48,7 +48,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 class HybridSACConfig(RunConfig):
     """A run of hybrid soft actor-critic, as published.
 
-    ``configs/hybrid_sac/default.yaml`` has what it trains with where no file is given.
+    Without ``--config``, ``configs/hybrid_sac/default.yaml`` changes some of these options.
     """
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="Platform-v0"))
@@ -74,7 +74,7 @@ class HybridSACConfig(RunConfig):
 
 
 def build(config: HybridSACConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -152,7 +152,7 @@ def build(config: HybridSACConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: HybridSACConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -177,7 +177,7 @@ def main(config: HybridSACConfig, session: runs.Session | None = None) -> Path:
                 for _ in range(updates.due(run.frames, made=run.updates)):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))
-                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                    replay.update_tensordict_priority(sample)  # from the td_error of the loss
                 run.write_metrics_if_due()
                 best = run.evaluate_if_due()
                 run.save_if_due(best=best)

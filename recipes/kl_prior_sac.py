@@ -6,7 +6,7 @@
     rlkit-sac train kl_prior_sac --config pendulum_controller
     rlkit-sac train kl_prior_sac --seeds 0,1,2 --jobs 2
 
-The loss holds a frozen copy of the prior, and its temperature is tuned to a divergence from it.
+The loss holds a frozen copy of the prior, and tunes the temperature to a divergence from it.
 Tables, checkpoints and figures go to a run directory. ``--help all`` lists every option.
 """
 
@@ -45,7 +45,7 @@ class KLPriorSACConfig(RunConfig):
 
 
 def build(config: KLPriorSACConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks, prior and loss.
@@ -112,7 +112,7 @@ def build(config: KLPriorSACConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: KLPriorSACConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -136,7 +136,7 @@ def main(config: KLPriorSACConfig, session: runs.Session | None = None) -> Path:
                 for _ in range(updates.due(run.frames, made=run.updates)):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))
-                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                    replay.update_tensordict_priority(sample)  # from the td_error of the loss
                 run.write_metrics_if_due()
                 best = run.evaluate_if_due()
                 run.save_if_due(best=best)

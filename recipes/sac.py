@@ -38,7 +38,7 @@ from rlkit_sac.updates import Update, UpdateSchedule
 class SACConfig(RunConfig):
     """A run of soft actor-critic, as published.
 
-    ``configs/sac/default.yaml`` has what it trains with where no file is given.
+    Without ``--config``, ``configs/sac/default.yaml`` changes some of these options.
     """
 
     replay: ReplayConfig = field(default_factory=ReplayConfig)
@@ -49,7 +49,7 @@ class SACConfig(RunConfig):
 
 
 def build(config: SACConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -115,7 +115,7 @@ def build(config: SACConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: SACConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -139,7 +139,7 @@ def main(config: SACConfig, session: runs.Session | None = None) -> Path:
                 for _ in range(updates.due(run.frames, made=run.updates)):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))
-                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                    replay.update_tensordict_priority(sample)  # from the td_error of the loss
                 run.write_metrics_if_due()
                 best = run.evaluate_if_due()
                 run.save_if_due(best=best)

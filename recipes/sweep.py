@@ -5,7 +5,7 @@
     rlkit-sac train sweep --recipe my_sac.py --space my_space.yaml --options.env.id Hopper-v5
 
 Each trial is a run of the recipe in this process, judged by its last evaluation. The same command
-goes on with a sweep that was interrupted, and joins one that runs in another terminal.
+continues an interrupted sweep, and joins a sweep that runs in another terminal.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from rlkit_sac.errors import ConfigError, RunError, check_installed
 
 @dataclass
 class SweepConfig:
-    """A search for options that end with a higher return."""
+    """Search for options that give a higher return."""
 
     recipe: str = "sac"
-    """Recipe that comes with the package, or the path of a script."""
+    """Name of a recipe that comes with the package, or path of a script."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the recipe, the same in all trials: --options.config, --options.env.id."""
     space: str | None = None
     """YAML file of the options that the trials change; null for spaces/<recipe>.yaml."""
     trials: PositiveInt = 40
-    """Trials that end, over all processes; each may run one more."""
+    """Number of finished trials, over all processes; each process may run one more."""
     pruner: Literal["median", "hyperband", "none"] = "median"
-    """Which trials end early, by their evaluations beside those of others."""
+    """Rule by which trials end early if their evaluations are worse than those of others."""
     folder: str = "runs/sweep"
-    """Where trials.csv, best.yaml and the runs are written; its name is that of the study."""
+    """Folder of trials.csv, best.yaml and the runs; its name is the name of the study."""
     storage: str | None = None
     """Database of the trials, such as postgresql://user@host/sweeps; null for the file study.db in
     the folder."""
     heartbeat: PositiveInt = 60
-    """Seconds between two signs of life of a trial; after two without one it begins anew."""
+    """Seconds between two signs of life of a trial; after two missing ones it starts anew."""
 
 
 def main(config: SweepConfig) -> Path:
-    """Run trials until enough have ended; returns the folder of the results."""
+    """Run trials until enough have ended, and return the folder of the results."""
     check_installed("optuna", extra="sweep")
     import optuna
     from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
@@ -79,21 +79,21 @@ def main(config: SweepConfig) -> Path:
     study.set_user_attr("subject", subject)
 
     def run_trial(trial: optuna.Trial) -> float:
-        drawn = {key: draw(trial, key, values) for key, values in space.items()}
+        sample = {key: draw(trial, key, values) for key, values in space.items()}
         evaluation: float | None = None
 
         def report(run: runs.TrainingRun) -> bool:
             nonlocal evaluation
-            if run.latest.get("evaluation") is evaluation:  # another object after each
+            if run.latest.get("evaluation") is evaluation:  # no evaluation since the last report
                 return False
             evaluation = run.latest["evaluation"]
             trial.report(evaluation, run.frames)
             return bool(trial.should_prune())
 
-        options = {"logging.dir": folder / "trials", **config.options, **drawn}
+        options = {"logging.dir": folder / "trials", **config.options, **sample}
         try:
             run = rlkit_sac.train(config.recipe, callback=report, **options)
-        except RunError as error:  # such as NaN: ended, and worse than others
+        except RunError as error:  # a failed trial, for example by NaN, counts as pruned
             trial.set_user_attr("error", str(error))
             raise optuna.TrialPruned from error
         trial.set_user_attr("run", str(run.path))
@@ -116,11 +116,11 @@ def main(config: SweepConfig) -> Path:
 
 
 def draw(trial: Any, key: str, values: dict[str, Any]) -> Any:
-    """Draw an option from ``choices``, or from ``low`` to ``high`` with ``log`` or ``step``.
+    """Draw the value of an option from ``choices``, or from ``low`` to ``high``.
 
-    Two integers as limits give integers.
+    ``log`` and ``step`` are those of Optuna. Two integers as limits give integers.
     """
-    if "choices" in values:  # as texts, since Optuna stores no lists
+    if "choices" in values:  # as JSON, since Optuna stores no lists
         return json.loads(trial.suggest_categorical(key, [*map(json.dumps, values["choices"])]))
     is_integer = isinstance(values["low"], int) and isinstance(values["high"], int)
     return (trial.suggest_int if is_integer else trial.suggest_float)(key, **values)

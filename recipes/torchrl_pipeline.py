@@ -3,8 +3,8 @@
     rlkit-sac train torchrl_pipeline
     rlkit-sac train torchrl_pipeline --env.id HalfCheetah-v5 --frames 100000
 
-The loss and its networks come from this package, all else from TorchRL. A loop of your own can
-begin here. Nothing is saved: the other recipes have run directories.
+The loss and its networks come from this package, all else from TorchRL. Start here to write a loop
+of your own. Nothing is saved: the other recipes have run directories.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from rlkit_sac.objectives import ContinuousSACLoss
 
 @dataclass
 class PipelineConfig:
-    """Options of the pipeline."""
+    """Train by soft actor-critic with the components of TorchRL."""
 
     env: EnvConfig = field(default_factory=EnvConfig)
     frames: PositiveInt = 10_000
-    """Environment steps."""
+    """Number of environment steps."""
     init_random_frames: PositiveInt = 1_000
-    """Frames with random actions, before the first update."""
+    """Number of frames with random actions, before the first update."""
     batch_size: PositiveInt = 256
-    """Transitions of an update."""
+    """Number of transitions in each update."""
     seed: Seed = 0
     """Seed of networks, environment and replay."""
     device: str = "cpu"
-    """Where to compute."""
+    """Device to compute on."""
 
 
 def main(config: PipelineConfig) -> float:
-    """Train with an update a frame; returns the mean return of the last ten episodes."""
+    """Train with an update per frame, and return the mean return of the last ten episodes."""
     torch.manual_seed(config.seed)
     transforms = Compose(InitTracker(), DoubleToFloat(), RewardSum())
     env = TransformedEnv(

@@ -1,4 +1,4 @@
-"""Soft actor-critic with a value network, for continuous actions: its first form.
+"""Soft actor-critic with a value network, its first form, for continuous actions.
 
     rlkit-sac train value_sac
     rlkit-sac train value_sac --config pendulum_notebook --seed 1
@@ -45,7 +45,7 @@ class ValueSACConfig(RunConfig):
 
 
 def build(config: ValueSACConfig, env: EnvBase) -> runs.Parts:
-    """Make loss, update, replay and collector for an environment."""
+    """Make the loss, update, replay buffer and collector for an environment."""
     device = env.device
 
     # Networks and loss.
@@ -126,7 +126,7 @@ def build(config: ValueSACConfig, env: EnvBase) -> runs.Parts:
 
 
 def main(config: ValueSACConfig, session: runs.Session | None = None) -> Path:
-    """Train, evaluate and save; returns the run directory."""
+    """Train, evaluate and save a policy, and return the run directory."""
     with runs.make_envs(config, session) as (env, eval_env, session):
         parts = build(config, env)
         loss_module, update, replay, collector = parts
@@ -150,7 +150,7 @@ def main(config: ValueSACConfig, session: runs.Session | None = None) -> Path:
                 for _ in range(updates.due(run.frames, made=run.updates)):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))
-                    replay.update_tensordict_priority(sample)  # by the td_error that the loss wrote
+                    replay.update_tensordict_priority(sample)  # from the td_error of the loss
                 run.write_metrics_if_due()
                 best = run.evaluate_if_due()
                 run.save_if_due(best=best)

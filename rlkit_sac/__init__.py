@@ -14,7 +14,7 @@
 - ``rlkit_sac.analysis``: results as pandas tables and figures; imports no PyTorch
 - ``rlkit_sac.errors``: the exceptions that the package raises
 
-Each is imported when it is first used, as in ``import rlkit_sac; rlkit_sac.analysis.load_runs``.
+Each is imported at its first use, as in ``import rlkit_sac; rlkit_sac.analysis.load_runs``.
 The command ``rlkit-sac``, or ``python -m rlkit_sac``, trains and evaluates; see its ``--help``.
 """
 
@@ -60,5 +60,5 @@ if not TYPE_CHECKING:  # mypy would take any name for one that __getattr__ gives
 
     def __dir__() -> list[str]:
         return sorted(
-            {*globals(), *_MODULES, *(each.name for each in pkgutil.iter_modules(__path__))}
+            {*globals(), *_MODULES, *(module.name for module in pkgutil.iter_modules(__path__))}
         )

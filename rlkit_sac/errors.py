@@ -1,4 +1,4 @@
-"""The package's exceptions: one family, so that callers can catch all of it at once."""
+"""The exceptions of the package, which share a base class, and checks that raise them."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,27 +10,25 @@ from numbers import Integral, Real
 from traceback import format_exception
 from typing import Any
 
-_MOST = 1_000
 
-
-def one_line(text: str, most: int = _MOST) -> str:
-    r"""A text for a message: control characters as escapes, its middle left out where it is long.
+def one_line(text: str, max_length: int = 1_000) -> str:
+    r"""Return a text as one line: escapes for control characters, and a long text shortened.
 
     Args:
-        text: with anything in it, such as lone surrogates.
-        most: characters that are kept.
+        text: any text, also with lone surrogates.
+        max_length: the number of characters to keep; the middle of a longer text is left out.
 
-    >>> one_line("a\nb"), one_line("1" * 5000, most=4)
+    >>> one_line("a\nb"), one_line("1" * 5000, max_length=4)
     ('a\\nb', '11[...4996 more...]11')
     """
-    if len(text) > most:
-        half = most // 2
+    if len(text) > max_length:
+        half = max_length // 2
         text = f"{text[:half]}[...{len(text) - 2 * half} more...]{text[-half:]}"
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def summary(error: BaseException) -> str:
-    """An exception of somebody else's code as one line.
+    """Return type and message of an exception, which any code may have raised, as one line.
 
     >>> summary(ValueError("no", 1)), summary(SystemExit())
     ("ValueError: ('no', 1)", 'SystemExit')
@@ -50,32 +48,32 @@ class RlkitSacError(Exception):
 
 
 class ConfigError(RlkitSacError, ValueError):
-    """A configuration, argument, space or network that cannot work.
+    """The error of an option, argument, space or network that cannot work.
 
-    It is found before anything is created. Recipes report it in one line and exit with code 2.
+    It is raised before anything is created. Recipes report it in one line and exit with code 2.
     """
 
 
 class TaskError(ConfigError):
-    """A task that an algorithm does not learn."""
+    """The error of a task that an algorithm cannot learn."""
 
 
 class BatchError(RlkitSacError, ValueError):
-    """A TensorDict that lacks an entry or holds one of the wrong shape."""
+    """The error of a TensorDict without a needed entry, or with one of a wrong shape."""
 
 
 class RunError(RlkitSacError, RuntimeError):
-    """Something that failed while a run was under way. Recipes exit with code 1."""
+    """The error of a failure during a run. Recipes exit with code 1."""
 
 
-class WorkersLost(RunError):  # noqa: N818 (named as what happened)
+class WorkersLost(RunError):  # noqa: N818 (the name says what happened)
     """No worker process is left, or none has answered in time."""
 
 
 class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another name of OSError)
-    """An exception raised inside an environment, with the environment, episode and seed.
+    """The error of an environment that raised; it names environment, episode and seed.
 
-    Where it comes from another process, its cause is a `RemoteTraceback`.
+    In another process than the environment's, its cause is a `RemoteTraceback`.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -84,17 +82,20 @@ class EnvironmentFault(RunError):  # noqa: N818 (EnvironmentError is another nam
 
 
 class RemoteTraceback(Exception):  # noqa: N818 (it is shown, never raised)
-    """The traceback of an exception in another process, as a text."""
+    """The traceback of an exception in another process, as text."""
 
 
-# The modules that step environments.
-_AROUND = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
+# Modules between a step of the loop and the code of an environment.
+_STEPPING = ("rlkit_sac.", "gymnasium.core", "gymnasium.utils.", "gymnasium.wrappers.", "torchrl.")
 
 
 def environment_traceback(error: BaseException) -> str:
-    """The traceback from the first frame of an environment on; empty if it has none."""
+    """Return the traceback of an error from the first frame of an environment on.
+
+    It is empty if no frame is of an environment.
+    """
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_AROUND):
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(_STEPPING):
         trace = trace.tb_next
     if trace is None:
         return "" if error.__traceback__ else str(error)  # a `RemoteTraceback`
@@ -108,30 +109,30 @@ def refuse(problems: Sequence[str]) -> None:
 
 
 def repeated_options(argv: Sequence[str]) -> list[str]:
-    """A line for each option that a command line has more than once, but for ``--config``.
+    """Return a line for each option other than ``--config`` that a command line repeats.
 
     Args:
-        argv: the arguments after the program's name; those after ``--`` may override others.
+        argv: the arguments after the program's name; options after ``--`` may repeat others.
 
     >>> repeated_options(["--seed", "1", "--seed=2", "--jobs", "2", "--", "--jobs", "1"])
     ['--seed: is given 2 times; give it once']
     """
-    own = (word.partition("=")[0] for word in takewhile("--".__ne__, argv))
-    counts = Counter(name for name in own if name.startswith("--") and name != "--config")
+    names = (word.partition("=")[0] for word in takewhile("--".__ne__, argv))
+    counts = Counter(name for name in names if name.startswith("--") and name != "--config")
     return [f"{name}: is given {n} times; give it once" for name, n in counts.items() if n > 1]
 
 
 @contextmanager
-def named(option: str) -> Iterator[None]:
-    """Let the lines of errors in the block begin with the option that they are about.
+def prefix_errors(prefix: str) -> Iterator[None]:
+    """Turn errors in the block into a `ConfigError` whose lines begin with a prefix.
 
     Args:
-        option: its dotted key.
+        prefix: the beginning of each line, such as the key of the option that the error is about.
 
     Raises:
-        ConfigError: for any error of this package, and for an `OSError`.
+        ConfigError: the block raised an error of this package, or an `OSError`.
 
-    >>> with named("device"):
+    >>> with prefix_errors("device"):
     ...     raise ConfigError("there is no GPU")
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: device: there is no GPU
@@ -140,7 +141,7 @@ def named(option: str) -> Iterator[None]:
         yield
     except (RlkitSacError, OSError) as error:
         text = str(error) if isinstance(error, RlkitSacError) else summary(error)
-        lines = (f"{option}: {line}" for line in text.split("\n"))
+        lines = (f"{prefix}: {line}" for line in text.split("\n"))
         raise ConfigError(*lines) from error.__cause__ or error
 
 
@@ -148,11 +149,11 @@ def check_installed(*packages: str, extra: str) -> None:
     """Check that packages are installed, without importing them.
 
     Args:
-        *packages: their names.
-        extra: the extra of this package that brings them.
+        *packages: the names of the packages.
+        extra: the extra of this package that installs them.
 
     Raises:
-        ConfigError: naming the first one that is missing, and how to install it.
+        ConfigError: a package is missing; the error says how to install it.
 
     >>> check_installed("torch", "tachyon", extra="plots")
     Traceback (most recent call last):
@@ -160,22 +161,22 @@ def check_installed(*packages: str, extra: str) -> None:
     """
     for name in packages:
         spec = find_spec(name)
-        # A mere folder of that name, such as W&B leaves behind, would pass for a package.
+        # A folder of that name without code, such as W&B leaves behind, has a spec but no origin.
         if spec is None or spec.origin is None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
 
 
 def check_number(name: str, *values: Any, above: float = -inf, below: float = inf) -> None:
-    """Refuse an argument that is no finite number within its bounds.
+    """Refuse an argument that is not a finite number within bounds.
 
     Args:
-        name: of the argument.
-        *values: what was given: one number, or several.
-        above: their bound from below, exclusive.
-        below: their bound from above, exclusive.
+        name: the name of the argument.
+        *values: the value of the argument, or several values.
+        above: the exclusive lower bound.
+        below: the exclusive upper bound.
 
     Raises:
-        ConfigError: one is something else, such as NaN or a bool.
+        ConfigError: a value is something else, such as NaN or a bool.
 
     >>> check_number("confidence", 95, above=0, below=1)
     Traceback (most recent call last):
@@ -187,20 +188,20 @@ def check_number(name: str, *values: Any, above: float = -inf, below: float = in
             or not isinstance(value, Real)
             or not above < float(value) < below
         ):
-            wanted = "finite number" if below == inf else f"number between {above} and {below}"
-            raise ConfigError(f"{name} is {value!r}; give a {wanted}")
+            kind = "finite number" if below == inf else f"number between {above} and {below}"
+            raise ConfigError(f"{name} is {value!r}; give a {kind}")
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse an argument that is no integer, or too small.
+    """Refuse an argument that is not an integer, or too small.
 
     Args:
-        name: of the argument.
-        value: what was given.
-        least: the smallest that is right.
+        name: the name of the argument.
+        value: the value of the argument.
+        least: the smallest valid value.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the value is something else.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")

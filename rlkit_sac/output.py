@@ -1,4 +1,4 @@
-"""Standard output and error that may close while the program goes on, and tables on them."""
+"""Standard output and error that never fail, and tables to print on them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any
 
 
 def drop_failed_output() -> None:
-    """Let writes to ``sys.stdout`` and ``sys.stderr`` never fail; what cannot be written is lost.
+    """Let ``sys.stdout`` and ``sys.stderr`` drop output that cannot be written, without an error.
 
-    They may be a pipe whose reader ends (``| head -1``), the terminal of a closed session or a file
-    on a full disk, and a run goes on without them. Characters that their encoding lacks are written
-    as escapes. Streams that are not the interpreter's own, such as those of a notebook, are left
-    alone.
+    A run goes on when the reader of a pipe ends (``| head -1``), the terminal is closed, or the
+    disk is full. Characters that the encoding lacks are written as escapes. Other streams than the
+    interpreter's own, such as those of a notebook, are left as they are.
 
     >>> drop_failed_output()
     """
@@ -28,18 +27,19 @@ def drop_failed_output() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
             continue
         binary = stream.buffer
-        if isinstance(getattr(binary, "raw", binary), io.FileIO):  # not the console of Windows
+        # The console of Windows is no FileIO.
+        if isinstance(getattr(binary, "raw", binary), io.FileIO):
             with suppress(OSError):
                 stream.flush()
-            binary = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
+            binary = io.BufferedWriter(_LossyFile(stream.fileno(), "wb", closefd=False))
             text = io.TextIOWrapper(
                 binary, stream.encoding, errors="backslashreplace", line_buffering=True
             )
             setattr(sys, name, text)
 
 
-class _Output(io.FileIO):
-    """Drops what cannot be written."""
+class _LossyFile(io.FileIO):
+    """A file that drops data that cannot be written."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -49,7 +49,7 @@ class _Output(io.FileIO):
 
 
 def summary_table(rows: Mapping[str, str]) -> str:
-    """Lay out names and values in two aligned columns.
+    """Return names and values as lines with two aligned columns.
 
     >>> print(summary_table({"frames": "500", "wall time": "3 s"}))
     frames     500

@@ -1,4 +1,4 @@
-"""The recipes as files: where they lie, what they are, how they are run."""
+"""The scripts of recipes: finding, describing, importing and running them."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from rlkit_sac.errors import ConfigError
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """The recipes that come with the package, by name.
+    """Return the scripts of the recipes that come with the package, by name.
 
-    An installed package has them inside of it, a checkout beside it.
+    They are inside an installed package, and beside the package in a checkout.
 
     >>> list(shipped_recipes())
     ['acer', 'clone', 'discrete_sac', 'hybrid_sac', 'kl_prior_sac', 'sac', 'sweep', ...]
     """
     package = Path(__file__).parent
     folders = (package / "recipes", package.parent / "recipes")
-    files = next((found for each in folders if (found := sorted(each.glob("*.py")))), [])
-    return {file.stem: file.resolve() for file in files}
+    scripts = next(filter(None, (sorted(folder.glob("*.py")) for folder in folders)), [])
+    return {script.stem: script.resolve() for script in scripts}
 
 
 def find_recipe(name: str) -> Path:
-    """The script of a recipe.
+    """Return the script of a recipe.
 
     Args:
-        name: of one that comes with the package, or the path of a script that ends in ``.py``.
+        name: the name of a recipe that comes with the package, or the path of a script, which ends
+            in ``.py``.
 
     Raises:
-        ConfigError: if there is none; near names come first.
+        ConfigError: there is no such recipe; the error lists all recipes, similar names first.
 
     >>> find_recipe("discrete-sac").name
     'discrete_sac.py'
@@ -51,10 +52,10 @@ def find_recipe(name: str) -> Path:
         if not os.path.isfile(name):
             raise ConfigError(f"there is no script {name}")
         return Path(name)
-    recipes, wanted = shipped_recipes(), name.replace("-", "_").lower()
-    if wanted in recipes:
-        return recipes[wanted]
-    near = difflib.get_close_matches(wanted, recipes, n=len(recipes))
+    recipes, stem = shipped_recipes(), name.replace("-", "_").lower()
+    if stem in recipes:
+        return recipes[stem]
+    near = difflib.get_close_matches(stem, recipes, n=len(recipes))
     advice = f"did you mean {near[0]}? There are" if near else "there are"
     others = ", ".join(dict.fromkeys([*near, *recipes]))
     raise ConfigError(
@@ -63,16 +64,16 @@ def find_recipe(name: str) -> Path:
 
 
 def recipe_script(info: Mapping[str, Any], run: str) -> Path:
-    """The recipe of the package that began a run.
+    """Return the script of the recipe that started a run, for a recipe of the package.
 
-    The files of a run do not choose what code is run: a script of someone's own has to be named.
+    The files of a run do not choose what code is run: a user's own script has to be named.
 
     Args:
-        info: the run's ``run.json``.
+        info: the contents of ``run.json``.
         run: the run directory, for the error.
 
     Raises:
-        ConfigError: for another script, with the command that resumes the run.
+        ConfigError: another script started the run. The error has the command that resumes it.
 
     >>> recipe_script({"script": "elsewhere/recipes/sac.py"}, "a_run").name
     'sac.py'
@@ -82,8 +83,9 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     """
     script = Path(info["script"])
     recipe = shipped_recipes().get(script.stem)
-    gone = script.parent.name == "recipes" and not script.exists()  # with another installation
-    if recipe is not None and (gone or (script.exists() and script.samefile(recipe))):
+    # The installation that the script was part of may be gone.
+    is_gone = script.parent.name == "recipes" and not script.exists()
+    if recipe is not None and (is_gone or (script.exists() and script.samefile(recipe))):
         return recipe
     raise ConfigError(
         f"{run} was begun by {script}, no recipe of this installation; to run that script: "
@@ -91,27 +93,27 @@ def recipe_script(info: Mapping[str, Any], run: str) -> Path:
     )
 
 
-def summary(script: Path) -> str:
-    """The first line of a script's docstring.
+def recipe_summary(script: Path) -> str:
+    """Return the first line of the docstring of a script.
 
-    >>> summary(find_recipe("sac"))
+    >>> recipe_summary(find_recipe("sac"))
     'Soft actor-critic for continuous actions.'
     """
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
     return text.partition("\n")[0]
 
 
-class _Declarations(SourceFileLoader):
-    """Loads of a recipe what tells its options: no other statement is run, nor PyTorch imported."""
+class _DeclarationLoader(SourceFileLoader):
+    """A loader that runs only the declarations of a recipe's options, and imports no PyTorch."""
 
     def get_code(self, fullname: str) -> Any:
         tree = ast.parse(self.get_data(self.path))
-        tree.body = [node for node in tree.body if _declares(node)]
+        tree.body = [node for node in tree.body if _is_declaration(node)]
         return self.source_to_code(tree, self.path)
 
 
-def _declares(node: ast.stmt) -> bool:
-    """Whether a statement is the docstring, a dataclass, ``main``, or an import that they need."""
+def _is_declaration(node: ast.stmt) -> bool:
+    """Return whether a statement is the docstring, a dataclass, ``main``, or an import for them."""
     match node:
         case ast.ImportFrom(module=str(name)):
             return name.split(".")[0] in sys.stdlib_module_names or "rlkit_sac.config" in name
@@ -121,59 +123,60 @@ def _declares(node: ast.stmt) -> bool:
 
 
 def print_help(script: Path, options: Sequence[str]) -> None:
-    """Print the options of a recipe and exit, if they are asked for, without PyTorch.
+    """Print the options of a recipe and exit if the command line has ``--help``.
 
-    A script whose classes need more than its imports from ``rlkit_sac.config`` answers by itself.
+    PyTorch is not imported. A script whose classes need more than ``rlkit_sac.config`` is left to
+    print its help when it runs.
 
     Args:
-        script: the recipe.
-        options: its command line.
+        script: the script of the recipe.
+        options: the command line of the recipe.
     """
     if not {"-h", "--help"} & set(options):
         return
     from rlkit_sac.config.read import set_options
-    from rlkit_sac.config.run import SeveralOptions
+    from rlkit_sac.config.run import SeedsConfig
 
     with (
         suppress(OSError, ImportError, NameError, ConfigError),
-        opened_recipe(script, loader=_Declarations) as (_, config_class),
+        open_recipe(script, loader=_DeclarationLoader) as (_, config_class),
     ):
         config = config_class()
-        several = [SeveralOptions()] if {"seed", "resume"} <= vars(config).keys() else []
+        several = [SeedsConfig()] if {"seed", "resume"} <= vars(config).keys() else []
         set_options([*several, config], options)
 
 
 @contextmanager
-def opened_recipe(
+def open_recipe(
     script: Path, *, loader: type[SourceFileLoader] = SourceFileLoader
 ) -> Iterator[tuple[Any, type[Any]]]:
-    """The module of a recipe, and the class of its configuration.
+    """Import a recipe, and yield its module and the class of its configuration.
 
-    In the block the script can import what lies beside it.
+    In the block the script can import files that lie beside it.
 
     Args:
-        script: of the recipe.
-        loader: reads it.
+        script: the script of the recipe.
+        loader: the class that loads the script.
 
     Raises:
-        ConfigError: for a script without ``main(config: Class)``.
+        ConfigError: the script has no ``main(config: Class)``.
 
-    >>> with opened_recipe(find_recipe("sac")) as (_, config_class):
+    >>> with open_recipe(find_recipe("sac")) as (_, config_class):
     ...     config_class.__name__
     'SACConfig'
     """
-    with _started(script):
+    with _set_argv_and_path(script):
         name = f"rlkit_sac_recipe_{script.stem}"
         spec = spec_from_file_location(name, script, loader=loader(name, str(script)))
         assert spec is not None
         assert spec.loader is not None
         module = module_from_spec(spec)
-        sys.modules[spec.name] = module  # where dataclasses look their types up
+        sys.modules[spec.name] = module  # dataclasses look their types up there
         spec.loader.exec_module(module)
         main: Any = getattr(module, "main", None)
         annotations = getattr(main, "__annotations__", {})
         config_class: Any = next(iter(annotations.values()), None)
-        if isinstance(config_class, str):  # as `from __future__ import annotations` has them
+        if isinstance(config_class, str):  # with `from __future__ import annotations`
             config_class = getattr(module, config_class, None)
         if not hasattr(config_class, "__dataclass_fields__"):
             raise ConfigError(f"{script} is no recipe: it has no main(config: Class)")
@@ -184,20 +187,20 @@ def run_script(script: Path, options: Sequence[str]) -> None:
     """Run a recipe in this process, as ``python script options`` does.
 
     Args:
-        script: the recipe.
-        options: its command line.
+        script: the script of the recipe.
+        options: the command line of the recipe.
 
     Raises:
-        SystemExit: as :func:`~rlkit_sac.runs.run_recipe`.
+        SystemExit: one of the reasons of :func:`~rlkit_sac.runs.run_recipe`.
     """
     print_help(script, options)
-    with _started(script, *options):
+    with _set_argv_and_path(script, *options):
         runpy.run_path(str(script), run_name="__main__")
 
 
 @contextmanager
-def _started(script: Path, *options: str) -> Iterator[None]:
-    """In the block arguments and import path are those of ``python script options``."""
+def _set_argv_and_path(script: Path, *options: str) -> Iterator[None]:
+    """Set ``sys.argv`` and ``sys.path`` in the block as ``python script options`` does."""
     argv, path = sys.argv, sys.path.copy()
     sys.argv = [str(script), *options]
     sys.path.insert(0, str(script.resolve().parent))

@@ -1,4 +1,4 @@
-"""The signals that ask a program to end: which they are, and who handles them."""
+"""Handling, holding and ignoring of the signals that ask a program to end."""
 
 from __future__ import annotations
 
@@ -16,49 +16,50 @@ _HANG_UP: int = getattr(signal, "SIGHUP", 0)  # Windows has none
 SIGNALS: tuple[int, ...] = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANG_UP)))
 
 
-class _Handler:
-    def __init__(self, first: Callable[[int], None], again: Callable[[int], None]) -> None:
-        self._first, self._again = first, again
+class _SignalHandler:
+    def __init__(self, on_first: Callable[[int], None], on_later: Callable[[int], None]) -> None:
+        self._on_first, self._on_later = on_first, on_later
         self.received: list[int] = []
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.received.append(number)
         if len(self.received) == 1:
-            self._first(number)
+            self._on_first(number)
         elif number != _HANG_UP and len(self.received) - self.received.count(_HANG_UP) > 1:
-            self._again(number)
+            self._on_later(number)
 
 
 @contextmanager
-def on_signals(
-    first: Callable[[int], None], again: Callable[[int], None] | None = None
+def handle_signals(
+    on_first: Callable[[int], None], on_later: Callable[[int], None] | None = None
 ) -> Iterator[None]:
-    """In the block `SIGNALS` call functions, but for those that were ignored before it.
+    """Call functions for `SIGNALS` in the block, except for signals that are ignored.
 
-    A terminal that closes, or the end of a session, sends SIGHUP several times and beside other
-    signals: together they count as one. A block within another one goes on counting.
+    A closing terminal sends SIGHUP several times, and beside other signals: together they count as
+    one. A block within another one goes on counting.
 
-    Signals keep their usual effect in threads other than the main one, which Python does not let
+    Outside the main thread signals keep their usual effect, since Python lets no other thread
     handle them.
 
     Args:
-        first: called with the number of the first signal.
-        again: called with that of each later signal other than SIGHUP. Default: ``first``.
+        on_first: the function that is called with the number of the first signal.
+        on_later: the function that is called with the number of each later signal other than
+            SIGHUP. Default: ``on_first``.
 
-    >>> with on_signals(lambda number: print("save"), lambda number: print("stop")):
+    >>> with handle_signals(lambda number: print("save"), lambda number: print("stop")):
     ...     for number in (signal.SIGTERM, signal.SIGINT):
     ...         signal.raise_signal(number)
     save
     stop
     """
-    handler = _Handler(first, again or first)
+    handler = _SignalHandler(on_first, on_later or on_first)
     previous = {}
     try:
         for number in SIGNALS:
             old = signal.getsignal(number)
-            if old == signal.SIG_IGN:  # a shell's background job, nohup
+            if old == signal.SIG_IGN:  # in a background job of a shell, or under nohup
                 continue
-            if isinstance(old, _Handler):
+            if isinstance(old, _SignalHandler):
                 handler.received = old.received
             previous[number] = signal.signal(number, handler)
     except ValueError:  # not the main thread
@@ -71,10 +72,10 @@ def on_signals(
 
 
 @contextmanager
-def ended_by_interrupts() -> Iterator[None]:
-    """In the block Ctrl-C ends the process like SIGTERM, unless it is handled or ignored.
+def end_on_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the process in the block, as SIGTERM does, unless it is handled or ignored.
 
-    Libraries that are being imported may catch a KeyboardInterrupt and go on.
+    A KeyboardInterrupt is not enough: libraries may catch it while they are imported.
     """
     is_default = signal.getsignal(signal.SIGINT) == signal.default_int_handler
     if not is_default or threading.current_thread() is not threading.main_thread():
@@ -88,12 +89,12 @@ def ended_by_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def held_signals() -> Iterator[None]:
-    """`SIGNALS` wait until the end of the block; a process started in it begins with them held."""
+def hold_signals() -> Iterator[None]:
+    """Hold `SIGNALS` until the end of the block; a process started in it begins with them held."""
     if sys.platform == "win32":
         yield
         return
-    start_resource_tracker()  # which releases signals
+    start_resource_tracker()  # before, since its start releases signals
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -102,7 +103,7 @@ def held_signals() -> Iterator[None]:
 
 
 def start_resource_tracker() -> None:
-    """Start the process with which Python tracks semaphores, so that it outlives SIGHUP too."""
+    """Start the process in which Python tracks semaphores, so that it outlives SIGHUP too."""
     if sys.platform == "win32":
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -112,16 +113,16 @@ def start_resource_tracker() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-def leave_signals() -> None:
-    """Leave `SIGNALS` to the process that started this one, and release those that it held."""
+def ignore_signals() -> None:
+    """Ignore `SIGNALS`, which the parent process handles, and release them if they are held."""
     for number in SIGNALS:
-        # A handler, unlike SIG_IGN, is not passed on to programs that an environment starts.
+        # Programs that an environment starts would inherit SIG_IGN, but inherit no handler.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
     release_signals()
 
 
 def release_signals() -> None:
-    """Let a process that was started with signals held receive them."""
+    """Release `SIGNALS` in a process that was started with them held."""
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

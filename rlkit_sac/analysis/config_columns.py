@@ -1,4 +1,4 @@
-"""The values of ``config.yaml`` as columns of a table."""
+"""Options of runs, from ``config.yaml``, as columns of a table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import yaml
 from rlkit_sac.errors import ConfigError, RunError, summary
 
 
-def read_config(run_dir: Path) -> dict[str, Any]:
-    r"""Read the configuration of a run, with each value of a section under its dotted name as well.
+def read_config_file(run_dir: Path) -> dict[str, Any]:
+    r"""Return the configuration of a run, with the values of sections under dotted names too.
 
     Args:
         run_dir: the directory of the run.
@@ -31,12 +31,12 @@ def read_config(run_dir: Path) -> dict[str, Any]:
         >>> run_dir = Path(tempfile.mkdtemp())
         >>> text = "seed: 3\nupdate: {lr_actor: 0.001, periods: {target: 2}}"
         >>> _ = (run_dir / "config.yaml").write_text(text)
-        >>> list(read_config(run_dir))
+        >>> list(read_config_file(run_dir))
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     file = run_dir / "config.yaml"
     try:
-        # Without the tags of tuples and of objects: their values are enough for a table.
+        # Tags of tuples and objects are left out, since their values are enough for a table.
         config = yaml.safe_load(re.sub("!!?python(/tuple)?", "", file.read_text(encoding="utf-8")))
         sections = {name: value for name, value in config.items() if isinstance(value, dict)}
     except OSError as error:
@@ -50,18 +50,18 @@ def read_config(run_dir: Path) -> dict[str, Any]:
 def config_cells(
     configs: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None
 ) -> dict[str, list[Any]]:
-    """The values of the configurations of several runs.
+    """Return the values of options as columns, with a cell for each run.
 
     Args:
-        configs: one result of :func:`read_config` for each run.
-        names: the dotted names. Default: those of all values, sections aside.
+        configs: the result of :func:`read_config_file` for each run.
+        names: the dotted names. Default: the names of all values other than sections.
 
     Returns:
-        For each name one cell per run: lists and mappings as JSON text, None where a run has no
-        such value.
+        The cells by name. Lists and mappings are JSON text; a cell is None where a run has no such
+        value.
 
     Raises:
-        ConfigError: no run has a value of a name.
+        ConfigError: no run has a value of that name.
 
     Example:
         >>> configs = [{"network.num_cells": [64, 64]}, {"network.num_cells": [256, 256]}]
@@ -76,17 +76,17 @@ def config_cells(
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
-            raise ConfigError(f"no config.yaml has a value {name!r}{hint}")
-        cells[name] = [_cell(config.get(name)) for config in configs]
+            advice = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            raise ConfigError(f"no config.yaml has a value {name!r}{advice}")
+        cells[name] = [_table_cell(config.get(name)) for config in configs]
     return cells
 
 
 def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of the values, sections aside, that are not the same in all configurations.
+    """Return the names of the values that differ between configurations.
 
     Args:
-        configs: one result of :func:`read_config` for each run.
+        configs: the result of :func:`read_config_file` for each run.
 
     Returns:
         The names, in the order of the files. A value that some runs lack differs from the others.
@@ -99,7 +99,7 @@ def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name, values in cells.items() if any(v != values[0] for v in values)]
 
 
-def _cell(value: Any) -> str | float | None:
+def _table_cell(value: Any) -> str | float | None:
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return json.dumps(value, sort_keys=True, default=str)

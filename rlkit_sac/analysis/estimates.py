@@ -16,13 +16,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimator:
-    r"""A statistic over runs, and its percentile bootstrap interval.
+    r"""A statistic over runs, with a percentile bootstrap interval.
 
-    `"mean"` is the arithmetic mean. `"iqm"` is the interquartile mean: of :math:`n` sorted values
-    the :math:`\lfloor n/4 \rfloor` lowest and as many highest are dropped, the others are averaged
-    with equal weight, as `scipy.stats.trim_mean(values, 0.25)` does. Only if 4 divides :math:`n`
-    is that exactly the middle half: 5 values keep 3, 7 values keep 5, fewer than 4 values keep
-    all, and the interquartile mean is the mean. Another statistic is a subclass with its `value`.
+    `"mean"` is the arithmetic mean. `"iqm"` is the interquartile mean: the
+    :math:`\lfloor n/4 \rfloor` lowest and the :math:`\lfloor n/4 \rfloor` highest of :math:`n`
+    values are dropped, the others are averaged with equal weight, as
+    `scipy.stats.trim_mean(values, 0.25)` does. That is exactly the middle half only if 4 divides
+    :math:`n`: 5 values keep 3, 7 values keep 5. Fewer than 4 values keep all, and the interquartile
+    mean is the mean. Subclasses that override `value` are other statistics.
 
     The interval spans the middle `confidence` of the statistic's distribution over resamples of
     the runs, drawn with replacement; each stratum keeps its number of runs. See Agarwal et al.,
@@ -61,7 +62,7 @@ class Estimator:
         check_integer("seed", self.seed, 0)
 
     def value(self, *strata: Floats) -> Floats:
-        """The statistic.
+        """Return the statistic over all runs.
 
         Args:
             strata: arrays `[*, runs]` of equal leading shape.
@@ -76,36 +77,35 @@ class Estimator:
         return np.asarray(scores.mean(axis=-1))
 
     def interval(self, *strata: Floats) -> tuple[Floats, Floats]:
-        """The bootstrap interval of the statistic.
+        """Return the bootstrap interval of the statistic.
 
-        All points of a run are resampled together, and the runs of a stratum only among
-        themselves.
+        All points of a run are resampled together, and runs are resampled within their stratum.
 
         Args:
             strata: arrays `[*, runs]` of equal leading shape.
 
         Returns:
-            Its lower and upper ends `[*]`, NaN without resamples, and if some
-            stratum has a single run.
+            The lower and the upper end, `[*]` each: NaN without resamples, and if a stratum has a
+            single run.
         """
         shape = strata[0].shape[:-1]
         sizes = [stratum.shape[-1] for stratum in strata]
         if not self.resamples or min(sizes) < 2:
             return np.full(shape, np.nan), np.full(shape, np.nan)
         random = np.random.default_rng(self.seed)
-        drawn = [random.integers(0, n, (self.resamples, n)) for n in sizes]
+        indices = [random.integers(0, n, (self.resamples, n)) for n in sizes]
         levels = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         ends = np.empty((*shape, 2))
         for point in np.ndindex(shape):
-            values = self.value(*(x[point][i] for x, i in zip(strata, drawn, strict=True)))
+            values = self.value(*(x[point][i] for x, i in zip(strata, indices, strict=True)))
             ends[point] = np.quantile(values, levels, method=self._quantile)
         return ends[..., 0], ends[..., 1]
 
     def columns(self, *strata: Floats) -> dict[str, Any]:
-        """The statistic and its interval as columns of a table.
+        """Return the statistic and the interval as columns of a table.
 
         Args:
-            strata: as for :meth:`interval`.
+            strata: arrays `[*, runs]` of equal leading shape.
 
         Returns:
             `value`, `low` and `high`: arrays `[*]`, or scalars if the strata are `[runs]`.
@@ -115,9 +115,9 @@ class Estimator:
 
 
 class Median(Estimator):
-    """The median of all runs together, of values that may be infinite.
+    """The median over all runs, for values that may be infinite.
 
-    The ends of its interval are medians of resamples, and not between two of them.
+    The ends of the interval are medians of resamples; they are not interpolated between two.
 
     >>> float(Median().value(np.array([5.0, np.inf, 3.0])))
     5.0
@@ -126,5 +126,5 @@ class Median(Estimator):
     _quantile = "inverted_cdf"
 
     def value(self, *strata: Floats) -> Floats:
-        """The median, as :meth:`Estimator.value`."""
+        """Return the median over all runs, as :meth:`Estimator.value`."""
         return np.asarray(np.median(np.concatenate(strata, axis=-1), axis=-1))

@@ -1,4 +1,4 @@
-"""From the logs of Stable-Baselines3, CleanRL and TorchRL to the table of `load_runs`."""
+"""Logs of Stable-Baselines3, CleanRL and TorchRL, loaded as tables like those of `load_runs`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_each, read_rows
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
-from rlkit_sac.analysis.runs import check_frames, ordered
+from rlkit_sac.analysis.runs import check_frames, order_columns
 from rlkit_sac.errors import ConfigError, RunError, check_installed
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
-# What each system calls the return, by table.
+# The names of the return in the logs of each system, by table.
 TAGS = {
     "evaluations": {"eval/mean_reward": "Stable-Baselines3", "eval/reward": "TorchRL"},
     "episodes": {
@@ -39,33 +39,33 @@ def load_external_runs(
     recipe: str | None = None,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    r"""Read the returns that other systems logged, as :func:`load_runs` reads those of recipes.
+    r"""Read returns that other systems logged, in the form of :func:`load_runs`.
 
     The search goes down from each path. A directory is a run if it holds one of
 
-    - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Several monitors with a name of their
-      own, `<name>.monitor.csv`, are each a run, `<name>`; those numbered by environment are one;
+    - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Each monitor with a name,
+      `<name>.monitor.csv`, is a run `<name>`; monitors numbered by environment are one run;
     - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL. The CSV
       files that its page downloads, `run-<run>-tag-<tag>.csv`, are a run where `<run>` is one;
     - `scalars/`, written by TorchRL's `CSVLogger`.
 
-    What lies in the directory of a run of ours is left out.
+    Files in the run directories of this package are left out.
 
-    The return is, of Stable-Baselines3, `eval/mean_reward` for evaluations, and for episodes each
-    return in the monitors, else `rollout/ep_rew_mean`, a mean over the last 100 episodes; of
-    CleanRL, which logs episodes only, `charts/episodic_return`; of TorchRL `eval/reward` and
+    The return in logs of Stable-Baselines3 is `eval/mean_reward` for evaluations. For episodes it
+    is each return in the monitors, else `rollout/ep_rew_mean`, a mean over the last 100 episodes.
+    CleanRL logs only episodes, as `charts/episodic_return`. TorchRL has `eval/reward` and
     `train/reward`. Frames are the step of each entry, and in monitors the sum of the lengths. Rows
-    are in the order of their file; where frames, or the time of a monitor, go back, as in a file
-    that two sessions wrote, a warning says so.
+    are in the order of the file. A warning says where frames, or the time of a monitor, go back, as
+    in a file that two sessions wrote.
 
     Args:
         paths: a directory with logs, one above several, a file, or several of either.
         table: `"evaluations"` (default) or `"episodes"`, the training episodes.
         tag: the entry that holds the return. Default: the first of the above that a run has.
-        task: the task of all runs. Default: what the files tell, which are CleanRL's and monitors.
-        recipe: the name of the algorithm. Default: what the files tell, which are CleanRL's, else
-            the system.
-        seed: the seed of all runs. Default: what the files tell, which are CleanRL's; else missing.
+        task: the task of all runs. Default: the task in the files of CleanRL and in monitors.
+        recipe: the name of the algorithm. Default: the name in the files of CleanRL, else the name
+            of the system.
+        seed: the seed of all runs. Default: the seed in the files of CleanRL, else missing.
 
     Returns:
         The columns `run`, `recipe`, `task`, `seed`, `system`, `frames` and `return_mean`, or for
@@ -73,7 +73,7 @@ def load_external_runs(
         Runs that cannot be read are left out with a warning.
 
     Raises:
-        ConfigError: nothing is found, `table` is unknown, or tensorboard is needed and not
+        ConfigError: no logs are found, `table` is unknown, or tensorboard is needed and not
             installed.
         RunError: no run can be read: a file is damaged, holds no return, or the task is not known.
 
@@ -96,39 +96,40 @@ def load_external_runs(
             f"no logs found under {', '.join(map(str, as_paths(paths)))}: give progress.csv, "
             "*monitor.csv, *.tfevents.*, scalars/*.csv or CSV files of TensorBoard's page"
         )
-    given = {"recipe": recipe, "task": task, "seed": seed}
+    overrides = {"recipe": recipe, "task": task, "seed": seed}
 
     def read(run: Path) -> pd.DataFrame:
-        system, told, rows = _read_run(run, runs[run], table, tag)
-        told = {"recipe": system, "task": None, "seed": None} | told
-        told |= {name: value for name, value in given.items() if value is not None}
-        if told["task"] is None:
+        system, metadata, rows = _read_run(run, runs[run], table, tag)
+        metadata = {"recipe": system, "task": None, "seed": None} | metadata
+        metadata |= {name: value for name, value in overrides.items() if value is not None}
+        if metadata["task"] is None:
             raise RunError(f"the files of {run} do not tell its task: give it with task='...'")
-        head = pd.DataFrame({"run": str(run), **told, "system": system}, index=rows.index)
+        head = pd.DataFrame({"run": str(run), **metadata, "system": system}, index=rows.index)
         return pd.concat([head.astype({"seed": "Int64"}), rows], axis=1)
 
-    data = pd.concat(read_each(list(runs), read).values(), ignore_index=True)
-    return ordered(data, "frames", COLUMNS[table])
+    data = pd.concat(read_runs(list(runs), read).values(), ignore_index=True)
+    return order_columns(data, "frames", COLUMNS[table])
 
 
 def find_external_runs(paths: Paths) -> dict[Path, list[Path]]:
-    """The runs of other systems at or below some paths, each with its files.
+    """Return the files of each run of another system at or below some paths.
 
     Args:
-        paths: as of :func:`load_external_runs`.
+        paths: a directory, a file, or several of either.
     """
     roots = [Path(os.path.realpath(path)) for path in as_paths(paths)]  # a link may lead to itself
     files = dict.fromkeys(file for root in roots for file in [root, *all_files(root)])
-    ours = {file.parent for file in files if file.name == "run.json"}
+    own_runs = {file.parent for file in files if file.name == "run.json"}
     runs: dict[Path, list[Path]] = {}
     for file in files:
-        run = _run_of(file)
-        if run is not None and file.is_file() and ours.isdisjoint(file.parents):
+        run = _find_run(file)
+        if run is not None and file.is_file() and own_runs.isdisjoint(file.parents):
             runs.setdefault(run, []).append(file)
-    for run, files_of_run in list(runs.items()):  # the only monitor beside a log is of the same run
-        named = [each for each in runs if each.parent == run and runs[each][0].parent == run]
-        if len(named) == 1 and not all(map(_is_monitor, files_of_run)):
-            runs[run] += runs.pop(named[0])
+    for run, run_files in list(runs.items()):
+        # A named monitor beside a log is of the same run, if there is only one.
+        monitors = [name for name in runs if name.parent == run and runs[name][0].parent == run]
+        if len(monitors) == 1 and not all(map(_is_monitor, run_files)):
+            runs[run] += runs.pop(monitors[0])
     return runs
 
 
@@ -136,13 +137,13 @@ def _is_monitor(file: Path) -> bool:
     return file.name.endswith("monitor.csv")
 
 
-def _run_of(file: Path) -> Path | None:
-    """The run that a file belongs to, None if it is no log."""
+def _find_run(file: Path) -> Path | None:
+    """Return the run that a file belongs to, or None if the file is no log."""
     if file.name == "progress.csv" or ".tfevents." in file.name:
         return file.parent
     if _is_monitor(file):
         name = file.name.removesuffix("monitor.csv").rstrip(".")
-        if name.startswith("eval"):  # of evaluations, whose episodes are not training's
+        if name.startswith("eval"):  # the episodes of evaluations
             return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
@@ -160,38 +161,37 @@ def _is_download(file: Path) -> bool:
 def _read_run(
     run: Path, files: Sequence[Path], table: str, tag: str | None
 ) -> tuple[str, dict[str, Any], pd.DataFrame]:
-    """The system, what the files tell of the run, and its frames and returns."""
+    """Return the system, the metadata of the run, and a table of frames and returns."""
     monitors = [file for file in files if file.name.endswith("monitor.csv")]
     others = [file for file in files if file not in monitors]
-    told: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     if monitors:
-        told, episodes = _read_monitors(monitors)
+        metadata, episodes = _read_monitors(monitors)
         if table == "episodes" and tag is None:
-            return "Stable-Baselines3", told, episodes
+            return "Stable-Baselines3", metadata, episodes
     if not others:
         raise RunError(f"{run} has monitors alone: table='episodes' reads them")
-    seen: list[str] = []
-    for system, file, entries, hyperparameters in _logs(run, others):
+    other_tags: list[str] = []
+    for system, file, entries, hyperparameters in _read_logs(run, others):
         tags = TAGS[table] if tag is None else {tag: system}
         # In the name of a downloaded file a slash is an underscore.
         tags = tags | {name.replace("/", "_"): tags[name] for name in tags}
-        found = next((name for name in tags if name in entries), None)
-        if found is not None:
-            check_numbers(file, entries[found], list(entries[found].columns))
-            rows = entries[found].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
+        if name := next((name for name in tags if name in entries), None):
+            check_numbers(file, entries[name], list(entries[name].columns))
+            rows = entries[name].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
             check_frames(file, rows["frames"], strictly=table == "evaluations")
-            return tags[found], told | hyperparameters, rows.astype({"frames": "int64"})
-        seen += entries
+            return tags[name], metadata | hyperparameters, rows.astype({"frames": "int64"})
+        other_tags += entries
     raise RunError(
-        f"{run} has no {tag or ' or '.join(TAGS[table])}; it has {', '.join(seen) or 'nothing'}: "
-        "choose with tag=, or read the other table="
+        f"{run} has no {tag or ' or '.join(TAGS[table])}; it has "
+        f"{', '.join(other_tags) or 'nothing'}: choose with tag=, or read the other table="
     )
 
 
-def _logs(
+def _read_logs(
     run: Path, files: Sequence[Path]
 ) -> Iterator[tuple[str, Path, dict[str, pd.DataFrame], dict[str, Any]]]:
-    """System, a file of it, its entries and what it tells, of each kind of log that is there."""
+    """Yield system, a file, entries and metadata of each kind of log among the files."""
     for file in files:
         if file.name == "progress.csv":
             progress = read_rows(file, [STEPS])
@@ -207,16 +207,16 @@ def _logs(
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
             entries[name] = read_rows(file, header, header=header)
     if entries:
-        told = re.fullmatch(r"(run-)?(?P<task>.+?)__(?P<recipe>.+)__(?P<seed>\d+)__\d+", run.name)
+        match = re.fullmatch(r"(run-)?(?P<task>.+?)__(?P<recipe>.+)__(?P<seed>\d+)__\d+", run.name)
         system = "TorchRL" if (run / "scalars").is_dir() else "TensorBoard"
-        yield system, file, entries, told.groupdict() if told else {}
+        yield system, file, entries, match.groupdict() if match else {}
     events = [file for file in files if file.suffix != ".csv"]
     if events:
         yield "TensorBoard", events[0], *_read_events(run)
 
 
 def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]:
-    """The task, and the episodes of the environments of one run in the order of their ends."""
+    """Return the task, and a table of the episodes of a run in the order in which they ended."""
     parts, tasks = [], set()
     for file in files:
         line = file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
@@ -229,33 +229,33 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
                 f"not {line[:80]!r}"
             ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
-        begins = rows.index[rows["t"].diff() < 0]
-        if len(begins):
+        starts = rows.index[rows["t"].diff() < 0]
+        if len(starts):
             warn(
-                f"{file}, line {begins[0]}: the time goes back, as where another session begins; "
+                f"{file}, line {starts[0]}: the time goes back, as where another session begins; "
                 "its episodes are counted on"
             )
-        session = rows.index.isin(begins).cumsum()
+        session = rows.index.isin(starts).cumsum()
         parts.append(rows.assign(t=rows["t"] + start, session=session))
         tasks.add(task)
     rows = pd.concat(parts, ignore_index=True).sort_values(["session", "t"], kind="stable")
     table = {"frames": rows["l"].cumsum(), "return": rows["r"], "length": rows["l"]}
-    tasks -= {None, "None"}  # of an environment without a registration
+    tasks -= {None, "None"}  # the environment has no registered name
     return {"task": task} if tasks == {task} else {}, pd.DataFrame(table)
 
 
 def _read_events(run: Path) -> tuple[dict[str, pd.DataFrame], dict[str, Any]]:
-    """The scalars in TensorBoard's files by tag, and what CleanRL tells of a run."""
+    """Return the scalars in TensorBoard's files by tag, and the metadata that CleanRL logs."""
     check_installed("tensorboard", extra="tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     events = EventAccumulator(str(run), size_guidance={"scalars": 0})  # 0: all of them
     tags = events.Reload().Tags()
-    told = {}
+    metadata = {}
     if HYPERPARAMETERS in tags["tensors"]:
         text = events.Tensors(HYPERPARAMETERS)[0].tensor_proto.string_val[0].decode()
         values = dict(re.findall(r"^\|(\w+)\|(.*)\|$", text, re.MULTILINE))
         names = {"recipe": "exp_name", "task": "env_id", "seed": "seed"}
-        told = {name: values[k] for name, k in names.items() if values.get(k, "None") != "None"}
+        metadata = {name: values[k] for name, k in names.items() if values.get(k, "None") != "None"}
     scalars = {tag: [(x.step, x.value) for x in events.Scalars(tag)] for tag in tags["scalars"]}
-    return {tag: pd.DataFrame(rows) for tag, rows in scalars.items()}, told
+    return {tag: pd.DataFrame(rows) for tag, rows in scalars.items()}, metadata

@@ -1,6 +1,6 @@
 """Figures of learning curves and performance profiles.
 
-matplotlib is imported when a figure is drawn; no global matplotlib state is touched.
+matplotlib is imported when a figure is drawn; its global state is not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, distinguishable under every common color vision deficiency.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LINE_STYLES = ("-", "--", ":", "-.")  # one per round through the colors
+LINE_STYLES = ("-", "--", ":", "-.")  # the next one when the colors are used up
 FEW_POINTS = 50  # curves up to this length show their points
 PANELS_PER_ROW = 3
 SINGLE_PANEL = (7.0, 4.4)  # inches
@@ -50,13 +50,13 @@ def plot_learning_curves(
 ) -> Figure:
     """Plot the return of evaluations, or another column, over the frames of training.
 
-    Each task is a panel and each group a line, the same in all panels: the mean or interquartile
-    mean over its runs with a band, the bootstrap interval, as :func:`learning_curves` computes
-    them. A single run is a thin line without a band.
+    Each task is a panel. Each group is a line of the same style in all panels: the mean or
+    interquartile mean over the runs. The band is the bootstrap interval of
+    :func:`learning_curves`. A single run is a thin line without a band.
 
-    Only runs that can be compared are averaged: runs of a group that end 10 % or more before its
-    longest, or were evaluated at another interval, are drawn as lines of their own in the color of
-    the group, with a warning.
+    Only comparable runs are averaged. Runs that end 10 % or more before the longest run of their
+    group, or were evaluated at another interval, are separate lines in the color of the group, with
+    a warning.
 
     Args:
         data: the evaluations of one or more runs, from `load_runs(path)`.
@@ -65,13 +65,14 @@ def plot_learning_curves(
             `configuration` where the table has it.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean.
         confidence: level of the interval. Default 0.95.
-        frames: where to interpolate, as for :func:`learning_curves`; runs of different intervals
-            are then averaged. Default: every frame at which any run of the line has a value.
+        frames: the frames at which runs are interpolated, as for :func:`learning_curves`; runs of
+            different intervals are then averaged. Default: every frame at which any run of the line
+            has a value.
         episodes: the training episodes, from `load_runs(path, table="episodes")` with the same
             `config`; each becomes a light dot. Default: none are drawn.
-        title: the figure's title. Default: none; panels are titled by their task.
-        path: where to save the figure; the suffix chooses the format, missing directories are
-            created. Default: it is not saved.
+        title: the title of the figure. Default: none; each panel has the task as its title.
+        path: the file to save the figure to. The suffix chooses the format, and missing directories
+            are created. Default: the figure is not saved.
 
     Returns:
         The matplotlib figure.
@@ -103,21 +104,22 @@ def plot_learning_curves(
     panels = {task: figure.add_subplot(height, width, 1 + k) for k, task in enumerate(tasks)}
     for index, (task, axes) in enumerate(panels.items()):
         label = _LABELS.get(column, column) if index % width == 0 else ""
-        _prepare(axes, "frames (environment steps)", label)
+        _style_axes(axes, "frames (environment steps)", label)
         _scale_frames(axes)
         axes.set_title(str(task))
     handles: list[Artist] = []
     groups = split(curves, by)
     for index, (key, group) in enumerate(groups):
         color, style = group_style(index)
-        for task_key, of_task in split(group, ["task"]):
+        for task_key, task_rows in split(group, ["task"]):
             axes = panels[task_key["task"]]
             ends = dots.get((*key.values(), *task_key.values()))
             if ends is not None:
                 axes.scatter(
                     ends["frames"], ends["return"], s=6, color=color, alpha=0.3, linewidth=0
                 )
-            for line_key, curve in reversed(split(of_task, ["line"])):  # the most runs on top
+            # The line of the most runs is drawn last, above the others.
+            for line_key, curve in reversed(split(task_rows, ["line"])):
                 alpha = 0.6 if line_key["line"] else 1.0
                 line = _draw_curve(axes, curve, "frames", color, style, alpha=alpha)
         line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
@@ -129,7 +131,7 @@ def plot_learning_curves(
         axes.set_xlim(left=0)
     heading = f"{statistic} over runs, band: {100 * confidence:g}% bootstrap interval"
     several = (curves["runs"] > 1).any()
-    _finish(figure, handles, heading if several else None, title, path)
+    _finish_figure(figure, handles, heading if several else None, title, path)
     return figure
 
 
@@ -142,9 +144,9 @@ def plot_performance_profiles(
 
     Args:
         profiles: the table of :func:`performance_profiles`.
-        title: the figure's title. Default: none.
-        path: where to save the figure, as for :func:`plot_learning_curves`. Default: it is not
-            saved.
+        title: the title of the figure. Default: none.
+        path: the file to save the figure to, as for :func:`plot_learning_curves`. Default: the
+            figure is not saved.
 
     Returns:
         The matplotlib figure.
@@ -160,18 +162,18 @@ def plot_performance_profiles(
         >>> plot_performance_profiles(profiles).axes[0].get_ylabel()
         'share of runs with score > τ'
     """
-    own = ["tau", "value", "low", "high", "tasks", "runs"]
-    by = [name for name in profiles.columns if name not in own]
+    result_columns = ["tau", "value", "low", "high", "tasks", "runs"]
+    by = [name for name in profiles.columns if name not in result_columns]
     rows = select_rows(profiles, ["tau", "value"], by)
     figure = _empty_figure(*SINGLE_PANEL)
     axes = figure.add_subplot()
-    _prepare(axes, "normalized score τ", "share of runs with score > τ")
+    _style_axes(axes, "normalized score τ", "share of runs with score > τ")
     handles = []
     for index, (key, group) in enumerate(split(rows, by)):
         line = _draw_curve(axes, group, "tau", *group_style(index), step="post")
         line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(line)
-    _finish(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
+    _finish_figure(figure, handles, "mean over tasks, band: bootstrap interval", title, path)
     return figure
 
 
@@ -182,14 +184,14 @@ def _empty_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _finish(
+def _finish_figure(
     figure: Figure,
     handles: Sequence[Artist],
     heading: str | None,
     title: str | None,
     path: str | PathLike[str] | None,
 ) -> None:
-    """Add the legend below the panels and the title, and save the figure."""
+    """Add the legend and the title, and save the figure."""
     width, height = figure.get_size_inches()
     longest = max(len(str(handle.get_label())) for handle in handles)
     per_row = max(1, min(len(handles), int(12 * width / (longest + 6))))
@@ -205,7 +207,7 @@ def _finish(
 
 
 def group_style(index: int) -> tuple[str, str]:
-    """The color and line style of a group."""
+    """Return the color and the line style of a group."""
     styles = LINE_STYLES[index // len(COLORS) % len(LINE_STYLES)]
     return COLORS[index % len(COLORS)], styles
 
@@ -217,7 +219,7 @@ def _scale_frames(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
 
-def _prepare(axes: Axes, x_label: str, y_label: str) -> None:
+def _style_axes(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.grid(color="0.9")
     axes.set_axisbelow(True)
@@ -254,7 +256,7 @@ def _draw_curve(
 
 
 def count_text(counts: pd.Series[int] | list[int], unit: str) -> str:
-    """Numbers with their unit, such as "1 run", or "2 to 3 runs" where they differ."""
+    """Return numbers with their unit, such as "1 run", or "2 to 3 runs" if they differ."""
     fewest, most = min(counts), max(counts)
     count = f"{most}" if fewest == most else f"{fewest} to {most}"
     return f"{count} {unit}" if most == 1 else f"{count} {unit}s"

@@ -1,4 +1,4 @@
-"""Reading CSV files, with errors that name the file and the line."""
+"""Reading of CSV files, with errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT_FLOATS: dict[str, Any] = {"float_precision": "round_trip"} if _OLD_PANDAS
 
 
 def as_paths(paths: Paths) -> list[Path]:
-    """One path or several, as a list.
+    """Return one path or several as a list.
 
     Args:
         paths: a path or an iterable of paths.
@@ -33,23 +33,25 @@ def as_paths(paths: Paths) -> list[Path]:
 
 
 def all_files(root: Path) -> list[Path]:
-    """All files of a folder and its folders, also while a run deletes some.
+    """Return all files in a folder and the folders below it.
+
+    A run may delete files at the same time.
 
     Args:
-        root: the folder; folders behind links are left out.
+        root: the folder; links to other folders are not followed.
     """
     return sorted(Path(folder, name) for folder, _, names in os.walk(root) for name in names)
 
 
-def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
-    """Read what can be read of several runs.
+def read_runs(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
+    """Read several runs, and leave out damaged ones.
 
     Args:
-        runs: the runs' paths.
-        read: what reads one; it raises a RunError for a damaged one.
+        runs: the paths of the runs.
+        read: the function that reads a run; it raises a RunError if the run is damaged.
 
     Returns:
-        The results by path. Damaged runs are left out with a warning that says why.
+        The results by path. A warning says why runs are left out.
 
     Raises:
         RunError: no run can be read.
@@ -72,21 +74,21 @@ def read_each(runs: Sequence[Path], read: Callable[[Path], T]) -> dict[Path, T]:
 def read_rows(
     file: Path, numbers: Sequence[str], *, header: Sequence[str] = (), skip: int = 0
 ) -> pd.DataFrame:
-    r"""Read the complete rows of a CSV file: those whose newline is written.
+    r"""Return the complete rows of a CSV file, which end in a newline.
 
     Args:
-        file: the file.
-        numbers: columns that must be there, and hold numbers or nothing.
-        header: the columns of a file without a header line.
-        skip: lines before the header.
+        file: the CSV file.
+        numbers: the columns that must exist, with cells that are numbers or empty.
+        header: the names of the columns, for a file without a header line.
+        skip: the number of lines before the header.
 
     Returns:
-        The rows; their index is the number of their line. Without a complete row or without the
-        file, an empty table.
+        The rows, indexed by the number of their line. The table is empty if there is no complete
+        row or no file.
 
     Raises:
         RunError: the file is no table of UTF-8 text, or a column or a number is missing. The
-            message names the file, and the line where there is one.
+            message names the file, and the line if one is wrong.
 
     Example:
         >>> import tempfile
@@ -123,12 +125,12 @@ def read_rows(
 
 
 def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse columns that are not there or hold something else than numbers.
+    """Refuse rows without some columns, or with other cells than numbers in them.
 
     Args:
-        file: where the rows are from.
+        file: the file of the rows, for the error.
         rows: a result of :func:`read_rows`.
-        columns: the columns.
+        columns: the columns that must hold numbers.
 
     Raises:
         RunError: a column is missing, or a cell is not a number. The message names file and line.
@@ -139,16 +141,16 @@ def check_numbers(file: Path, rows: pd.DataFrame, columns: Sequence[str]) -> Non
             f"{file} has no column {', '.join(missing)}; its columns: {', '.join(rows.columns)}"
         )
     for name in columns:
-        if len(wrong := not_numbers(rows[name])):
+        if len(wrong := find_non_numbers(rows[name])):
             raise RunError(
                 f"{file}, line {wrong.index[0]}: {name} should be a number, not {wrong.iloc[0]!r}"
             )
 
 
-def not_numbers(cells: pd.Series) -> pd.Series:
-    """The cells that are neither numbers nor empty.
+def find_non_numbers(cells: pd.Series) -> pd.Series:
+    """Return the cells that are neither numbers nor empty.
 
-    >>> not_numbers(pd.Series(["1.5", None, "text"])).tolist()
+    >>> find_non_numbers(pd.Series(["1.5", None, "text"])).tolist()
     ['text']
     """
     return cells[pd.to_numeric(cells, errors="coerce").isna() & cells.notna()]

@@ -1,4 +1,4 @@
-"""Selecting rows and grouping runs, for all aggregates."""
+"""Selection of rows and grouping of runs, for all aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rlkit_sac.analysis.files import not_numbers
+from rlkit_sac.analysis.files import find_non_numbers
 from rlkit_sac.errors import ConfigError
 
 Key = dict[str, Any]  # the value of each grouping column; None where missing
@@ -21,11 +21,11 @@ ENDS_EARLY = 0.9  # a run that stops before this share of the longest run's fram
 
 
 def grouping_columns(by: str | Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
-    """The grouping columns besides the task, which always is one.
+    """Return the grouping columns besides the task, which always is one.
 
     Args:
-        by: a column or several. None: `recipe`, and `configuration` where there is one.
-        columns: those of the table.
+        by: a column or several. None: `recipe`, and `configuration` if the table has it.
+        columns: the columns of the table.
 
     Example:
         >>> grouping_columns(["task", "update.lr_actor"], ["recipe"])
@@ -40,15 +40,15 @@ def grouping_columns(by: str | Sequence[str] | None, columns: Iterable[Any]) -> 
 
 
 def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -> pd.DataFrame:
-    """The rows in which none of the needed values is missing.
+    """Return the rows that have a value in each of some columns.
 
     Args:
         data: a table of :func:`load_runs`.
-        columns: the columns that are needed.
-        by: further columns, which may lack values: a missing one is a group of its own.
+        columns: the columns that need values.
+        by: the grouping columns, in which values may be missing: these rows are a group.
 
     Returns:
-        The rows, at least one, with all their columns.
+        The rows, at least one, with all columns.
 
     Raises:
         ConfigError: there are no rows, a column is missing, or no row is left.
@@ -75,20 +75,20 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
 def select_runs(
     data: pd.DataFrame, column: str, by: str | Sequence[str] | None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The rows to aggregate and the grouping columns.
+    """Return the rows to aggregate, and the grouping columns.
 
-    A warning names runs without any value, and groups that repeat a seed.
+    Warnings name runs without any value, and groups in which a seed is repeated.
 
     Args:
         data: a table of :func:`load_runs`.
         column: the column to aggregate.
-        by: as of :func:`grouping_columns`.
+        by: the grouping columns, as for :func:`grouping_columns`.
 
     Returns:
-        As :func:`select_rows` and :func:`grouping_columns`.
+        The results of :func:`select_rows` and :func:`grouping_columns`.
 
     Raises:
-        ConfigError: as :func:`select_rows`.
+        ConfigError: one of the reasons of :func:`select_rows`, or the column holds text.
 
     Example:
         >>> data = pd.DataFrame({"run": ["a"], "task": "X", "frames": 100, "return": 5.0})
@@ -99,13 +99,13 @@ def select_runs(
         raise ConfigError(f"data is {data!r}; give a table, such as that of load_runs(...)")
     names = grouping_columns(by, data)
     rows = select_rows(data, ["run", "task", "frames", column], names)
-    empty = sorted(set(data["run"].map(str)) - set(rows["run"].map(str)))
-    if empty:
+    empty_runs = sorted(set(data["run"].map(str)) - set(rows["run"].map(str)))
+    if empty_runs:
         warn(
-            f"{len(empty)} of {data['run'].nunique()} runs left out, as they have no value of "
-            f"{column}: {', '.join(empty[:3])}{', …' if len(empty) > 3 else ''}"
+            f"{len(empty_runs)} of {data['run'].nunique()} runs left out, as they have no value of "
+            f"{column}: {', '.join(empty_runs[:3])}{', …' if len(empty_runs) > 3 else ''}"
         )
-    if len(not_numbers(rows[column])):
+    if len(find_non_numbers(rows[column])):
         raise ConfigError(f"column is {column!r}, which holds text; choose one of numbers")
     _warn_of_repeats(rows, names)
     return rows, names
@@ -115,11 +115,11 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     """Split a table by the values of some columns.
 
     Args:
-        data: a table.
+        data: the table.
         columns: the grouping columns.
 
     Returns:
-        The groups with their key, in order: numbers before text, missing values last.
+        Pairs of key and rows of a group, in order: numbers before text, missing values last.
 
     Example:
         >>> data = pd.DataFrame({"task": ["b", "a", "b"], "frames": [1, 2, 3]})
@@ -129,7 +129,7 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     if not columns:
         return [({}, data)]
     return [
-        (dict(zip(columns, map(_plain, values), strict=True)), group)
+        (dict(zip(columns, map(_python_value, values), strict=True)), group)
         for values, group in data.groupby(list(columns), dropna=False)
     ]
 
@@ -137,17 +137,17 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
 def comparable_lines(
     rows: pd.DataFrame, by: Sequence[str], *, same_interval: bool
 ) -> list[tuple[Key, pd.DataFrame]]:
-    """The rows of each task and group, of runs that differ in length or interval apart.
+    """Split the rows of each task and group into lines of runs of equal length and interval.
 
     A warning names the groups that become several lines.
 
     Args:
         rows: a table of :func:`load_runs`.
         by: the grouping columns besides the task.
-        same_interval: as of :func:`comparable_runs`.
+        same_interval: whether the runs of a line must have the same interval.
 
     Returns:
-        The rows of each line with their key, to which `line` is added: 0 for the most runs.
+        Pairs of key and rows of a line. The key has a number `line` too: 0 for the most runs.
     """
     lines, differing = [], []
     for key, group in split(rows, ["task", *by]):
@@ -165,10 +165,10 @@ def comparable_lines(
 
 
 def join(groups: Sequence[tuple[Key, pd.DataFrame]]) -> pd.DataFrame:
-    """Put tables one below the other, after columns with the values of their keys.
+    """Return tables one below the other, with the values of their keys as first columns.
 
     Args:
-        groups: tables of equal columns, with keys of equal names.
+        groups: pairs of key and table, with equal names of keys and equal columns.
 
     Example:
         >>> join([({"task": "a"}, pd.DataFrame({"frames": [1, 2]}))])
@@ -187,11 +187,11 @@ def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.Data
 
     Args:
         group: the rows of one group.
-        same_interval: whether the runs of a set must also have the same interval, if they have
-            any: the commonest step between their frames, if that is at least half of all steps.
+        same_interval: whether the runs of a set must also have the same interval. It is the most
+            common step between the frames of a run, if at least half of the steps are equal.
 
     Returns:
-        The rows of each set, the largest set first. The runs of a set share frames.
+        The rows of each set, the largest set first. The frames of the runs in a set overlap.
 
     Example:
         >>> group = pd.DataFrame({"run": ["a", "b"], "frames": [200, 200]})
@@ -211,11 +211,11 @@ def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.Data
 
 
 def describe(key: Key) -> str:
-    """Name a group in words.
+    """Return a name of a group.
 
     Args:
-        key: its key. Settings are called by the last part of their dotted name where that is clear;
-            the recipe alone stands for its default configuration.
+        key: the key of the group. An option has the last part of its dotted name, if no other
+            option has the same. A default configuration is left out.
 
     Example:
         >>> describe({"recipe": "sac", "update.lr_actor": 0.001, "task": "Pendulum-v1"})
@@ -227,10 +227,10 @@ def describe(key: Key) -> str:
         if name == "configuration" and "recipe" in key and value in (None, "default"):
             continue
         if name in ("group", "recipe", "configuration", "status", "system"):
-            words.append(_text(value))
+            words.append(_value_text(value))
         elif name != "task":
             last = name.rpartition(".")[2]
-            words.append(f"{last if short.count(last) == 1 else name} = {_text(value)}")
+            words.append(f"{last if short.count(last) == 1 else name} = {_value_text(value)}")
     text = ", ".join(words)
     if "task" not in key:
         return text or "all runs"
@@ -242,8 +242,8 @@ def warn_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
 
     Args:
         group: the rows of one group.
-        name: the group in words.
-        consequence: what that does to the result.
+        name: the name of the group, for the warning.
+        consequence: the effect on the result, for the warning.
     """
     ends = group.groupby("run")["frames"].max()
     early = ends[ends < ENDS_EARLY * ends.max()]
@@ -257,7 +257,7 @@ def warn_early_ends(group: pd.DataFrame, name: str, consequence: str) -> None:
 
 
 def warn(message: str) -> None:
-    """Warn at the line that calls a function of the analysis."""
+    """Issue a warning that points to the line which calls a function of this package."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_globals["__name__"].startswith("rlkit_sac.analysis."):
         frame, level = frame.f_back, level + 1
@@ -276,7 +276,7 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
     columns = ["task", *by, "seed"]
     seeds = data[[*columns, "run"]].dropna(subset="seed").drop_duplicates()
     for _, first in seeds[seeds.duplicated(columns)].head(1).iterrows():
-        group = describe({name: _plain(first[name]) for name in [*by, "task"]})
+        group = describe({name: _python_value(first[name]) for name in [*by, "task"]})
         warn(
             f"several runs of {group} have the seed {first['seed']}: each counts as a run of its "
             "own; if their configurations differ, group by the options that do"
@@ -284,7 +284,7 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
 
 
 def _comparable(frames: NDArray[Any], longer: Sequence[NDArray[Any]], same_interval: bool) -> bool:
-    """Whether a run shares length, frames and interval with longer ones, the longest first."""
+    """Return whether a run is comparable with longer ones, given the longest first."""
     intervals = {_interval(frames), _interval(longer[0])} - {None}
     return bool(
         frames[-1] >= max(ENDS_EARLY * longer[0][-1], *(other[0] for other in longer))
@@ -293,19 +293,19 @@ def _comparable(frames: NDArray[Any], longer: Sequence[NDArray[Any]], same_inter
 
 
 def _interval(frames: NDArray[Any]) -> float | None:
-    """The commonest step from frame 0 on, None if it is less than half of the steps."""
+    """Return the most common step from frame 0 on, or None if fewer than half are equal."""
     steps, counts = np.unique(np.diff(frames, prepend=0), return_counts=True)
     return float(steps[counts.argmax()]) if 2 * counts.max() >= len(frames) else None
 
 
-def _plain(value: Any) -> Any:
-    """A cell as a Python value, None if it is missing."""
+def _python_value(value: Any) -> Any:
+    """Return a cell as a Python value, or None if it is missing."""
     if pd.isna(value):
         return None
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return f"{value:g}" if isinstance(value, float) else str(value)

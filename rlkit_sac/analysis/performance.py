@@ -1,4 +1,4 @@
-"""How runs end: tables of their last evaluations, normalized scores, and who improves on whom."""
+"""Final performance: tables of last evaluations, normalized scores, comparisons of groups."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def final_performance(
     resamples: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Tabulate how the runs of each task and group end.
+    r"""Tabulate the final performance of the runs of each task and group.
 
-    The final value of a run is that of its last evaluation, or the mean over its `last` ones.
+    The final value of a run is the value of its last evaluation, or the mean over the `last` ones.
 
     Args:
         data: a table of :func:`load_runs` with the columns `run`, `task`, `frames`, `column` and
-            those of `by`. Rows in which `column` is NaN are left out.
+            the columns in `by`. Rows in which `column` is NaN are left out.
         column: the column to tabulate. Default `"return_mean"`.
         by: the grouping columns besides the task. Default: `recipe`, and `configuration` where the
             table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
-        statistic: what `low` and `high` belong to: `"mean"` (default) or `"iqm"`.
+        statistic: the statistic of `low` and `high`: `"mean"` (default) or `"iqm"`.
         confidence: level of the interval. Default 0.95.
         resamples: number of bootstrap resamples. Default 9999.
         seed: seed of the resamples. Default 0.
 
     Returns:
-        A table with one row for each task and group: `task`, the columns of `by`, `frames` (at
-        which the shortest run ends), `runs`, and over the final values of the runs `std` (the
+        A table with one row for each task and group: `task`, the columns in `by`, `frames` (the
+        last frame of the shortest run), `runs`, and over the final values of the runs `std` (the
         sample standard deviation), `iqm`, `min`, `max`, `mean`, `low` and `high` (the percentile
         bootstrap interval; both and `std` are NaN for a single run). `best` is the highest
         evaluation of any run at any time. :func:`learning_curves` defines the statistics.
@@ -88,19 +88,19 @@ def final_performance(
 
 
 def final_values(group: pd.DataFrame, column: str, last: int, name: str) -> Floats:
-    """The final values of the runs of one task and group, with a warning if some end early.
+    """Return the final values of the runs of one task and group, and warn of early ends.
 
     Args:
-        group: their rows.
-        column: the column whose values are wanted.
+        group: the rows of the task and group.
+        column: the column of the values.
         last: how many values at the end of a run are averaged.
-        name: the group in words.
+        name: the name of the group, for warnings.
 
     Returns:
         An array `[runs]`.
 
     Raises:
-        ConfigError: a run has fewer values, or `last` is less than 1.
+        ConfigError: a run has fewer than `last` values, or `last` is less than 1.
 
     Example:
         >>> group = pd.DataFrame({"run": list("aab"), "frames": [1, 2, 2], "x": [7.0, 8.0, 5.0]})
@@ -121,16 +121,16 @@ def final_values(group: pd.DataFrame, column: str, last: int, name: str) -> Floa
 def final_values_by_task(
     data: pd.DataFrame, column: str, by: str | Sequence[str] | None, last: int
 ) -> list[tuple[Key, dict[str, Floats]]]:
-    """The final values of all runs, for groups that were run on the same tasks.
+    """Return the final values of all runs, for groups that were run on the same tasks.
 
     Args:
         data: a table of :func:`load_runs`.
-        column: the column whose values are wanted.
+        column: the column of the values.
         by: a grouping column or several.
         last: how many values at the end of a run are averaged.
 
     Returns:
-        For each group its key and, by task, arrays `[runs]`, all in the same order of tasks.
+        Pairs of the key of a group and arrays `[runs]` by task, in the same order of tasks.
 
     Raises:
         ConfigError: a group has no run on a task that others have, or one of the reasons of
@@ -155,10 +155,10 @@ def final_values_by_task(
 
 
 def normalize(values: Mapping[str, Floats], references: References) -> list[Floats]:
-    """The normalized scores of final values, one array for each task.
+    """Return the normalized scores of final values, one array for each task.
 
     Args:
-        values: by task, arrays `[runs]`.
+        values: arrays `[runs]` by task.
         references: for each task the values that become score 0 and score 1.
 
     Raises:
@@ -170,12 +170,12 @@ def normalize(values: Mapping[str, Floats], references: References) -> list[Floa
         [array([0.5, 2. ])]
     """
     scores = []
-    for task, of_task in values.items():
+    for task, task_values in values.items():
         pair = np.ravel(references.get(task, ()))
         check_number(f"a reference of {task}", *pair)
         if len(pair) != 2 or pair[0] == pair[1]:
             raise ConfigError(f"references of {task} are {pair}; give those of score 0 and 1")
-        scores.append((of_task - pair[0]) / (pair[1] - pair[0]))
+        scores.append((task_values - pair[0]) / (pair[1] - pair[0]))
     return scores
 
 
@@ -194,10 +194,10 @@ def aggregate_scores(
     r"""Aggregate the final performance over tasks, in normalized scores.
 
     Returns of different tasks have different scales. The final value :math:`x` of a run becomes
-    the score :math:`(x - l) / (h - l)` with the references :math:`l` and :math:`h` of its task,
-    such as the returns of a random and of an expert policy. The statistic is taken over the scores
+    the score :math:`(x - l) / (h - l)`. The references :math:`l` and :math:`h` of the task may be
+    the returns of a random and of an expert policy. The statistic is taken over the scores
     of all runs of all tasks, so a task with more runs counts more. The bootstrap is stratified by
-    task: each resample draws from the runs of each task as many as it has.
+    task: each resample keeps the number of runs of each task.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
@@ -212,7 +212,7 @@ def aggregate_scores(
         seed: seed of the resamples. Default 0.
 
     Returns:
-        A table with one row for each group: the columns of `by`, `tasks`, `runs` (of all tasks),
+        A table with one row for each group: the columns in `by`, `tasks`, `runs` (of all tasks),
         `value`, `low` and `high` (NaN if some task has a single run).
 
     Raises:
@@ -232,7 +232,7 @@ def aggregate_scores(
     table = []
     for key, values in final_values_by_task(data, column, by, last):
         scores = normalize(values, references)
-        runs = [len(of_task) for of_task in scores]
+        runs = [len(task_scores) for task_scores in scores]
         counts = {"tasks": len(runs), "runs": sum(runs)}
         table.append({**key, **counts, **estimator.columns(*scores)})
     return pd.DataFrame(table)
@@ -250,7 +250,7 @@ def performance_profiles(
     resamples: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Tabulate which share of runs ends above each threshold, in normalized scores.
+    r"""Tabulate the share of runs whose normalized final score is above each threshold.
 
     With the scores :math:`x_{mn}` of run :math:`n` on task :math:`m`, as
     :func:`aggregate_scores` computes them, the profile at the threshold :math:`\tau` is
@@ -258,27 +258,27 @@ def performance_profiles(
     .. math::
         \frac1M \sum_{m=1}^M \frac1{N_m} \sum_{n=1}^{N_m} [x_{mn} > \tau],
 
-    so each task counts the same. It falls from 1 to 0 in steps; a group whose profile is above
-    another's everywhere has the better scores at every quantile. The band is pointwise: the
-    percentile bootstrap interval at each threshold by itself, stratified by task. The profiles are
+    so each task counts the same. A profile falls from 1 to 0 in steps. If the profile of a group is
+    above that of another group everywhere, its scores are better at every quantile. The band is
+    pointwise: a percentile bootstrap interval for each threshold, stratified by task. Profiles are
     the score distributions of Agarwal et al., "Deep Reinforcement Learning at the Edge of the
     Statistical Precipice", 2021, https://arxiv.org/abs/2108.13264, section 4.2.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
         references: for each task the returns that are score 0 and score 1.
-        column: the column whose values are scored. Default `"return_mean"`.
+        column: the column of the values. Default `"return_mean"`.
         by: the grouping columns. Default: `recipe`, and `configuration` where the
             table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
-        thresholds: the thresholds, in any order. Default: every score of any run, the only
-            places at which a profile changes.
+        thresholds: the thresholds, in any order. Default: all scores of all runs, since profiles
+            change only there.
         confidence: level of the intervals. Default 0.95.
         resamples: number of bootstrap resamples. Default 9999.
         seed: seed of the resamples. Default 0.
 
     Returns:
-        A table with one row for each group and threshold: the columns of `by`, `tau`, `value`,
+        A table with one row for each group and threshold: the columns in `by`, `tau`, `value`,
         `low` and `high` (NaN if some task has a single run), `tasks` and `runs` (of all tasks),
         ordered by group and `tau`. :func:`plot_performance_profiles` draws it.
 
@@ -302,21 +302,21 @@ def performance_profiles(
         for key, values in final_values_by_task(data, column, by, last)
     ]
     if thresholds is None:
-        thresholds = [score for _, scores in groups for of_task in scores for score in of_task]
+        thresholds = [score for _, scores in groups for runs in scores for score in runs]
     taus = np.unique(np.asarray(thresholds, dtype=float))
     profiles = []
     for key, scores in groups:
-        above = [(of_task > taus[:, None]).astype(float) for of_task in scores]
+        above = [(task_scores > taus[:, None]).astype(float) for task_scores in scores]
         counts = {"tasks": len(scores), "runs": sum(map(len, scores))}
         profiles.append((key, pd.DataFrame({"tau": taus, **estimator.columns(*above), **counts})))
     return join(profiles)
 
 
 class _Profile(Estimator):
-    """The mean over tasks of the share of runs."""
+    """The share of runs, averaged over tasks."""
 
     def value(self, *strata: Floats) -> Floats:
-        return np.asarray(np.mean([of_task.mean(axis=-1) for of_task in strata], axis=0))
+        return np.asarray(np.mean([task_scores.mean(axis=-1) for task_scores in strata], axis=0))
 
 
 def probability_of_improvement(
@@ -329,27 +329,27 @@ def probability_of_improvement(
     resamples: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Estimate for each pair of groups how likely a run of the one ends above one of the other.
+    r"""Estimate, for each pair of groups, the probability that a run of `x` ends above one of `y`.
 
     With the final values :math:`x_{mi}` of :math:`N_m` runs and :math:`y_{mj}` of :math:`K_m` runs
-    on task :math:`m`, `value` is the mean over tasks of the share of pairs that `x` wins, where
+    on task :math:`m`, `value` is the share of pairs in which `x` is better, averaged over tasks;
     ties count half:
 
     .. math::
         \frac1M \sum_{m=1}^M \frac1{N_m K_m} \sum_{i,j}
         \bigl([x_{mi} > y_{mj}] + \tfrac12 [x_{mi} = y_{mj}]\bigr).
 
-    That of one task is the statistic of the Mann-Whitney test, divided by its maximum
-    :math:`N_m K_m`; `p_value` is that of the two-sided test by `scipy.stats.mannwhitneyu`, which is
-    exact where a group has at most 8 runs and no values are equal. Values are compared within a
-    task only, so they need no normalization; how large a difference is does not matter. In the
-    bootstrap the runs of each task and group are resampled among themselves. See Agarwal et al.,
+    For one task it is the statistic of the Mann-Whitney test, divided by the maximum
+    :math:`N_m K_m`. `p_value` is the result of the two-sided test `scipy.stats.mannwhitneyu`, which
+    is exact if a group has at most 8 runs and no values are equal. Values are compared only within
+    a task, so they need no normalization, and the size of a difference does not matter. The
+    bootstrap resamples runs within their task and group. See Agarwal et al.,
     "Deep Reinforcement Learning at the Edge of the Statistical Precipice", 2021,
     https://arxiv.org/abs/2108.13264, section 4.3.
 
     Args:
         data: a table of :func:`load_runs`, as for :func:`final_performance`.
-        column: the column to compare, of which more is better. Default `"return_mean"`.
+        column: the column to compare, in which larger values are better. Default `"return_mean"`.
         by: the grouping columns. Default: `recipe`, and `configuration` where the
             table has it.
         last: how many evaluations at the end of a run are averaged. Default 1.
@@ -404,11 +404,11 @@ class _Improvement(Estimator):
     def value(self, *strata: Floats) -> Floats:
         tasks = len(strata) // 2
         pairs = zip(strata[:tasks], strata[tasks:], strict=True)
-        return np.asarray(np.mean([_share_won(x, y) for x, y in pairs], axis=0))
+        return np.asarray(np.mean([_win_share(x, y) for x, y in pairs], axis=0))
 
 
-def _share_won(x: Floats, y: Floats) -> Floats:
-    """The share of pairs `[*]` that `x` wins, of runs `[*, N]` and `[*, K]`."""
-    # Run by run: all pairs of all resamples at once might not fit into memory.
+def _win_share(x: Floats, y: Floats) -> Floats:
+    """Return the share of pairs in which `x` is better, `[*]`, of runs `[*, N]` and `[*, K]`."""
+    # All pairs of all resamples might not fit into memory, so runs are taken one by one.
     signs = sum(np.sign(x[..., [i]] - y).mean(axis=-1) for i in range(x.shape[-1]))
     return np.asarray(0.5 + 0.5 * signs / x.shape[-1])

@@ -1,4 +1,7 @@
-"""One HTML page about runs: tables by pandas and charts by plotly, in ``report.html``."""
+"""The report: an HTML page about runs, with tables by pandas and charts by plotly.
+
+The template of the page is ``report.html`` beside this file.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ import numpy as np
 import pandas as pd
 
 from rlkit_sac._version import __version__
-from rlkit_sac.analysis.config_columns import config_cells, read_config
+from rlkit_sac.analysis.config_columns import config_cells, read_config_file
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.external import COLUMNS, find_external_runs, load_external_runs
 from rlkit_sac.analysis.figures import COLORS
-from rlkit_sac.analysis.files import Paths, as_paths, read_each
+from rlkit_sac.analysis.files import Paths, as_paths, read_runs
 from rlkit_sac.analysis.groups import comparable_lines, describe, grouping_columns, split, warn
 from rlkit_sac.analysis.performance import final_performance, probability_of_improvement
 from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs, read_description
 from rlkit_sac.analysis.tables import cell_text, write_text
 from rlkit_sac.errors import ConfigError, RunError, check_installed
 
-# Entries of run.json that tell how numbers and speed came about.
+# Entries of run.json about software and hardware, on which numbers and speed depend.
 _SYSTEM = "^(host|platform|python|git_revision|device|num_threads|parameters|versions.*)$"
 _RUNS = "name group task seed status error frames total_frames seconds started resumed command"
 _AXES = {"x": "frames", "y": "value", "color": "group", "line_group": "line", "facet_col": "panel"}
@@ -57,30 +60,30 @@ def write_report(
     title: str | None = None,
     task: str | None = None,
 ) -> None:
-    r"""Write one HTML page about runs, which needs no other file and no network.
+    r"""Write an HTML page about runs, which needs no other file and no network.
 
-    It shows the final performance, learning curves, metrics, training episodes, differences between
-    configurations, and versions and hardware. Numbers are those of :func:`final_performance` and
-    :func:`learning_curves`; each task and group is a curve, and runs of a group that differ in
-    length or interval are curves of their own, as of :func:`plot_learning_curves`.
+    The page shows final performance, learning curves, metrics, training episodes, differences
+    between configurations, versions and hardware. Its numbers come from :func:`final_performance`
+    and :func:`learning_curves`. Each task and group is a curve; runs of a group that differ in
+    length or interval are separate curves, as in :func:`plot_learning_curves`.
 
-    Runs that are still being written, or failed, are shown as far as they are; damaged ones are
-    left out. Warnings stand on the page.
+    Unfinished and failed runs are shown up to their last rows; damaged ones are left out. The page
+    repeats all warnings.
 
     Args:
-        paths: a run directory, a directory above runs, or several of either, also with logs that
-            :func:`load_external_runs` reads.
-        path: the page, `.html`; an existing one is replaced. Missing directories are created.
+        paths: a run directory, a directory above runs, or several of either; also directories of
+            logs that :func:`load_external_runs` reads.
+        path: the `.html` file; an existing one is replaced. Missing directories are created.
         by: the grouping columns besides the task, such as `("recipe", "update.lr_actor")`. Default:
             `recipe` and `configuration`.
         statistic: `"mean"` (default) or `"iqm"`, the interquartile mean, over the runs of a group.
         confidence: level of the intervals. Default 0.95.
-        title: of the page. Default: the tasks.
-        task: of the logs of other systems. Default: what their files tell.
+        title: the title of the page. Default: the tasks.
+        task: the task of the logs of other systems. Default: the task in their files.
 
     Raises:
-        ConfigError: plotly is not installed, a path does not exist, no run is found, `by` names
-            what no configuration has, or the page cannot be written.
+        ConfigError: plotly is not installed, a path does not exist, no run is found, `by` has a
+            name that no configuration has, or the page cannot be written.
         RunError: no run can be read.
 
     Example:
@@ -103,14 +106,14 @@ def write_report(
         warnings.simplefilter("always")
         runs, configs, tables = read_results(paths, by, task)
         sections = {
-            "results": _results(tables["evaluations"], estimator),
+            "results": _result_tables(tables["evaluations"], estimator),
             "curves": _chart(_return_panels(tables), estimator, 2),
             "metrics": _chart(_metric_panels(tables["metrics"]), Estimator(resamples=0), 3),
             "episodes": _html(episode_statistics(tables["episodes"], ["group"])),
-            "configuration": _differences(configs, runs["group"] + " on " + runs["task"]),
+            "configuration": _difference_tables(configs, runs["group"] + " on " + runs["task"]),
             "runs": _html(runs.reindex(columns=_RUNS.split()).dropna(axis="columns", how="all")),
             "videos": _video_links(runs["run"], path.resolve().parent),
-            "system": _differences(runs.filter(regex=_SYSTEM), runs["name"]),
+            "system": _difference_tables(runs.filter(regex=_SYSTEM), runs["name"]),
         }
     notes = dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning)
     for note in notes:
@@ -129,24 +132,24 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
     Damaged runs and tables are left out with warnings.
 
     Args:
-        paths: as of :func:`load_runs` and :func:`load_external_runs`.
-        by: as of :func:`write_report`.
+        paths: the paths of runs, as for :func:`load_runs` and :func:`load_external_runs`.
+        by: the grouping columns besides the task.
         task: the task of the logs of other systems.
 
     Returns:
-        A row for each run with `group`, `name` and what its `run.json` holds; a row for each
-        configuration; and the rows of `evaluations`, `episodes` and `metrics`, with `group`. The
-        index of the first two is the run.
+        Three results: a table of the runs with `group`, `name` and the entries of `run.json`; a
+        table of the configurations; and the tables `evaluations`, `episodes` and `metrics` by name,
+        with `group`. The first two are indexed by run.
 
     Raises:
-        ConfigError: a path does not exist, there is no run, no configuration has a value that
+        ConfigError: a path does not exist, there is no run, or no configuration has a value that
             `by` names.
         RunError: no run can be read.
     """
     paths = as_paths(paths)
     logs = find_external_runs(paths)
     run_dirs = find_runs([path for path in paths if not path.is_file()], required=not logs)
-    loaded = read_each(run_dirs, lambda x: (read_description(x / "run.json"), read_config(x)))
+    loaded = read_runs(run_dirs, lambda x: (read_description(x / "run.json"), read_config_file(x)))
     load = partial(load_runs, list(loaded)), partial(load_external_runs, paths, task=task)
     jobs: list[tuple[str, Any]] = [(name, load[0]) for name in TABLES if loaded]
     jobs += [(name, load[1]) for name in COLUMNS if logs]
@@ -157,7 +160,7 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
             parts[name].append(load_table(table=name))
         except (ConfigError, RunError) as error:  # noqa: PERF203
             warn(f"no {name} were read: {error}")
-    joined = {name: pd.concat(found, ignore_index=True) for name, found in parts.items()}
+    joined = {name: pd.concat(rows, ignore_index=True) for name, rows in parts.items()}
     tables = {name: table.infer_objects() for name, table in joined.items()}
     index, options = [*map(str, loaded)], [config for _, config in loaded.values()]
     configs = pd.DataFrame(config_cells(options), index=index, dtype=object)
@@ -180,7 +183,7 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
 
 
 def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
-    """The title, the rows and the column of each panel."""
+    """Yield title, rows and column of each panel of returns."""
     for task, rows in tables["evaluations"].dropna(subset="return_mean").groupby("task"):
         yield f"{task}: return of evaluations", rows, "return_mean"
     for task, rows in tables["episodes"].dropna(subset="return").groupby("task"):
@@ -191,6 +194,7 @@ def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
 
 
 def _metric_panels(metrics: pd.DataFrame) -> Panels:
+    """Yield title, rows and column of each panel of metrics."""
     for task, rows in metrics.groupby("task"):
         numbers = rows.dropna(axis="columns", how="all").select_dtypes("number")
         for name in numbers.drop(columns=["seed", "frames", "updates", "seconds"], errors="ignore"):
@@ -198,7 +202,7 @@ def _metric_panels(metrics: pd.DataFrame) -> Panels:
 
 
 def bin_width(frames: float, bins: int) -> int:
-    """Return the least of 1, 2, 5, 10, 20, ... with which that many bins reach over all frames.
+    """Return the smallest width among 1, 2, 5, 10, 20, ... at which the bins cover all frames.
 
     >>> bin_width(100_000, 100), bin_width(130_000, 100), bin_width(30, 100)
     (1000, 2000, 1)
@@ -208,6 +212,7 @@ def bin_width(frames: float, bins: int) -> int:
 
 
 def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
+    """Return the HTML of a chart with panels."""
     curves = []
     for title, rows, column in panels:
         lines = comparable_lines(rows, ["group"], same_interval=column != "return")
@@ -226,9 +231,9 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
     figure.for_each_annotation(lambda text: text.update(text=text.text.removeprefix("panel=")))
     for curve in figure.data:
         low, high = np.transpose(curve.customdata)
-        place = {name: curve[name] for name in ("xaxis", "yaxis", "legendgroup")}
+        panel = {name: curve[name] for name in ("xaxis", "yaxis", "legendgroup")}
         x, y = np.concatenate([curve.x, curve.x[::-1]]), np.concatenate([low, high[::-1]])
-        figure.add_scatter(x=x, y=y, fillcolor=curve.line.color, opacity=0.2, **_BAND, **place)
+        figure.add_scatter(x=x, y=y, fillcolor=curve.line.color, opacity=0.2, **_BAND, **panel)
     return str(figure.to_html(full_html=False, include_plotlyjs=False))
 
 
@@ -252,7 +257,7 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
     """
     rows = []
     for key, group in split(episodes, ["task", *by]):
-        # A row is one episode, or the means of so many.
+        # A row is one episode, or the mean of the number in its column `episodes`.
         counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
         cells = group.reindex(columns=["length", "return", "terminated"])
         numbers = cells.replace({"true": 1, "false": 0}).apply(pd.to_numeric)
@@ -264,10 +269,10 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def _results(evaluations: pd.DataFrame, estimator: Estimator) -> str:
-    """The table of :func:`final_performance`, and that of :func:`probability_of_improvement`.
+def _result_tables(evaluations: pd.DataFrame, estimator: Estimator) -> str:
+    """Return tables of final performance, and of the probability of improvement for each task.
 
-    The latter has each pair of groups of several runs, of each task.
+    The latter compare pairs of groups with several runs.
     """
     rows = evaluations.dropna(subset=["return_mean"])
     if rows.empty:
@@ -275,15 +280,15 @@ def _results(evaluations: pd.DataFrame, estimator: Estimator) -> str:
     confidence, statistic = estimator.confidence, estimator.statistic
     table = final_performance(rows, by="group", statistic=statistic, confidence=confidence)
     tables = [table.assign(longest=rows.groupby(["task", "group"])["frames"].max().to_numpy())]
-    for task, of_task in rows.groupby("task"):
-        if of_task["group"].nunique() > 1:
-            pairs = probability_of_improvement(of_task, by="group", confidence=confidence)
+    for task, task_rows in rows.groupby("task"):
+        if task_rows["group"].nunique() > 1:
+            pairs = probability_of_improvement(task_rows, by="group", confidence=confidence)
             tables.append(pairs.query("x < y and runs_x > 1 and runs_y > 1").assign(tasks=task))
     return "".join(_html(table) for table in tables if len(table))
 
 
-def _differences(cells: pd.DataFrame, labels: pd.Series) -> str:
-    """Two tables: what differs between runs, with a column for each label, and what does not."""
+def _difference_tables(cells: pd.DataFrame, labels: pd.Series) -> str:
+    """Return two tables: values that differ, with a column for each label, and common values."""
     if cells.empty:
         return _html(cells)
     texts = cells.where(cells.notna(), "null").astype(str)
@@ -294,14 +299,14 @@ def _differences(cells: pd.DataFrame, labels: pd.Series) -> str:
 
 
 def _video_links(runs: Iterable[str], folder: Path) -> str:
-    """Links to the videos of the runs, relative to the folder of the page."""
+    """Return links to the videos of the runs, relative to the folder of the page."""
     files = [file for run in runs for file in sorted(Path(run).glob("videos/*.mp4"))]
     links = ((quote(Path(os.path.relpath(file, folder)).as_posix()), file) for file in files)
     return "".join(f'<li><a href="./{link}">{escape(str(file))}</a></li>' for link, file in links)
 
 
 def _html(table: pd.DataFrame) -> str:
-    """A table that scrolls within its own box, and in which markup is text."""
+    """Return the HTML of a table, which scrolls in a box and shows markup as text."""
     if table.empty:
         return "<p>No run has such rows yet.</p>"
     with pd.option_context("display.max_colwidth", None):

@@ -1,4 +1,4 @@
-"""From run directories to one pandas table."""
+"""Loading of run directories as one pandas table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config
-from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_each, read_rows
+from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config_file
+from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
 
-#: What each ``run.json`` says of its run.
+#: The entries of ``run.json`` that become columns of tables.
 IDENTITY = ("recipe", "configuration", "task", "seed", "status")
-# Each table with the columns that every run's file has.
+# The columns that each table has in every run.
 TABLES = {
     "evaluations": ("frames", "return_mean"),
     "episodes": ("frames", "return"),
@@ -40,16 +40,17 @@ def load_runs(
 
     Args:
         paths: a run directory, a directory above runs, or several of either.
-        table: which file to read: `"evaluations"` (default), `"episodes"` or `"metrics"`.
-        config: the values of `config.yaml` that become columns, by dotted name, such as
-            `["update.lr_actor", "network.num_cells"]`. True: all that differ between the runs,
-            except the seed, which always is a column. Default: none. Lists and mappings become
-            JSON text; a value that is null, or that a run lacks, is missing in the table.
+        table: the file to read: `"evaluations"` (default), `"episodes"` or `"metrics"`.
+        config: the options in `config.yaml` that become columns, by dotted name, such as
+            `["update.lr_actor", "network.num_cells"]`. True: all options that differ between the
+            runs; the seed always is a column. Default: none. Lists and mappings become JSON text; a
+            value that is null, or that a run lacks, is missing in the table.
 
     Returns:
-        One row per row of the files, with their columns and those of `config` between `seed`,
-        `frames` and the return, and `run` (the run directory), `status`, `recipe`, `configuration`
-        (the name that `--config` had, else `default`) and `task`. A run without rows adds none.
+        The rows of the files. The columns are `seed`, `frames` and the return; the columns in
+        `config` and the others of the files; and `run` (the run directory), `status`, `recipe`,
+        `configuration` (the name given to `--config`, else `default`) and `task`. A run without
+        rows adds none.
 
     Raises:
         ConfigError: a path does not exist, no run is found, `table` is unknown, or no run has a
@@ -76,10 +77,10 @@ def load_runs(
     names = [config] if isinstance(config, str) else config
 
     def read(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-        values = read_config(run_dir) if names is not False else {}
+        values = read_config_file(run_dir) if names is not False else {}
         return values, _load_run(run_dir, table)
 
-    loaded = read_each(run_dirs, read)
+    loaded = read_runs(run_dirs, read)
     runs = {str(run_dir): frame for run_dir, (_, frame) in loaded.items()}
     configs = [values for values, _ in loaded.values()]
     filled = [frame for frame in runs.values() if not frame.empty]
@@ -88,17 +89,17 @@ def load_runs(
         names = differing_names(configs) if names is True else names
         names = [name for name in dict.fromkeys(names) if name not in data.columns]
         for index, (name, cells) in enumerate(config_cells(configs, names).items()):
-            of_run = dict(zip(runs, cells, strict=True))
-            data.insert(index, name, [of_run[run] for run in data["run"]])
-    return ordered(data, *TABLES[table])
+            cell_of_run = dict(zip(runs, cells, strict=True))
+            data.insert(index, name, [cell_of_run[run] for run in data["run"]])
+    return order_columns(data, *TABLES[table])
 
 
-def ordered(data: pd.DataFrame, *values: str) -> pd.DataFrame:
-    """Order the columns so that a print of few shows what matters: pandas leaves out the middle.
+def order_columns(data: pd.DataFrame, *values: str) -> pd.DataFrame:
+    """Return a table with the important columns outside, since pandas prints no middle ones.
 
     Args:
         data: a table of runs.
-        values: what they measured, which comes first, after the seed.
+        values: the columns of measurements, which come first, after the seed.
     """
     last = ["run", "status", "system", "recipe", "configuration", "task"]
     middle = [name for name in data if name not in ("seed", *values, *last)]
@@ -106,14 +107,14 @@ def ordered(data: pd.DataFrame, *values: str) -> pd.DataFrame:
 
 
 def find_runs(paths: Paths, *, required: bool = True) -> list[Path]:
-    """The run directories at or below some paths, each once.
+    """Return the run directories at or below some paths, each once.
 
     Args:
-        paths: as of :func:`load_runs`.
-        required: whether there must be one.
+        paths: a run directory, a directory above runs, or several of either.
+        required: whether there must be a run.
 
     Raises:
-        ConfigError: a path does not exist, or no run is found that is required.
+        ConfigError: a path does not exist, or there is no run although one is required.
     """
     roots = as_paths(paths)
     for root in roots:
@@ -141,16 +142,16 @@ def _load_run(run_dir: Path, table: str) -> pd.DataFrame:
 
 
 def read_description(file: Path) -> dict[str, Any]:
-    r"""Read a ``run.json``.
+    r"""Return the contents of a ``run.json``.
 
     Args:
-        file: where it is.
+        file: the path of the file.
 
     Returns:
-        Its entries: ``recipe``, ``task``, ``seed``, ``status`` and others.
+        The entries: ``recipe``, ``task``, ``seed``, ``status`` and others.
 
     Raises:
-        RunError: naming the file, if it is missing, damaged, or lacks one of these.
+        RunError: the file is missing or damaged, or lacks one of these entries.
 
     Example:
         >>> import tempfile
@@ -168,13 +169,13 @@ def read_description(file: Path) -> dict[str, Any]:
 
 
 def read_json(file: Path) -> Any:
-    """Read a JSON file of a run.
+    """Return the contents of a JSON file of a run.
 
     Args:
-        file: where it is.
+        file: the path of the file.
 
     Raises:
-        RunError: naming the file, if it is missing or not JSON.
+        RunError: the file is missing, or not JSON.
     """
     try:
         return json.loads(file.read_bytes())
@@ -188,12 +189,12 @@ def check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:
     """Refuse rows without frames, and warn of frames that do not increase.
 
     Args:
-        file: for messages.
-        frames: of each row, by its line.
-        strictly: whether each must be above the one before.
+        file: the file of the rows, for messages.
+        frames: the frames of the rows, indexed by line.
+        strictly: whether equal frames are a reason to warn, too.
 
     Raises:
-        RunError: for a missing one.
+        RunError: a row has no frames.
 
     >>> check_frames(Path("a.csv"), pd.Series([1, 2], index=[2, 3]), strictly=True)
     """

@@ -1,4 +1,4 @@
-"""Tables as files: CSV with all digits, Markdown to be read."""
+"""Tables as files: CSV with all digits, Markdown for readers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def write_table(table: pd.DataFrame, path: str | PathLike[str]) -> None:
     """Write a table to a file.
 
     Args:
-        table: any table, such as that of :func:`final_performance`. Its index is left out.
-        path: the file; `.csv` is written with all digits, `.md` as :func:`markdown_table` does.
+        table: the table, such as a result of :func:`final_performance`. Its index is left out.
+        path: the file: `.csv` for all digits, `.md` for the format of :func:`markdown_table`.
             Missing directories are created.
 
     Raises:
@@ -41,10 +41,10 @@ def write_table(table: pd.DataFrame, path: str | PathLike[str]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, and the folders above it that are missing.
+    """Write a file, and create the folders above it that are missing.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,11 +54,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    """Format a table as Markdown with aligned columns.
+    """Return a table as Markdown with aligned columns.
 
     Args:
-        table: any table. Numbers are rounded to 4 significant digits, but below 1e15 never before
-            the decimal point; integers stay whole, missing values are empty.
+        table: the table. Numbers are rounded to 4 significant digits, but below 1e15 never before
+            the decimal point; integers keep all digits, missing values are empty.
 
     Returns:
         The lines, each ending in a newline.
@@ -83,7 +83,7 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as :func:`markdown_table` rounds it."""
+    """Return a cell as text, rounded as in :func:`markdown_table`."""
     if pd.isna(value):
         return ""
     if not isinstance(value, float):

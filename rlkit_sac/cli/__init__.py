@@ -1,6 +1,6 @@
 """The command ``rlkit-sac``: train, resume, evaluate, record and export, report, check tasks.
 
-One file per command, which imports PyTorch only where it runs: ``--help`` is there at once.
+Each command is a file, which imports PyTorch only to run, so that ``--help`` is quick.
 
 Examples:
     rlkit-sac train sac            train on Pendulum-v1, a few CPU minutes
@@ -23,26 +23,26 @@ from rlkit_sac._version import __version__
 from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, train, video
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
 from rlkit_sac.output import drop_failed_output
-from rlkit_sac.signals import ended_by_interrupts
+from rlkit_sac.signals import end_on_interrupt
 
-_FILES = (train, recipes, resume, evaluate, video, export, report, check_env)
-#: The file of each command, which has its name: its examples as docstring, ``SUMMARY``,
-#: ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit code.
-COMMANDS = {file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _FILES}
+_MODULES = (train, recipes, resume, evaluate, video, export, report, check_env)
+#: The module of each command, by the name of the command. It has examples in its docstring,
+#: ``SUMMARY``, ``add_arguments(parser)``, and ``run(arguments)``, which returns the exit code.
+COMMANDS = {file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _MODULES}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, reporting known errors in one line each.
+    """Run a command, and report each known error in one line.
 
     Args:
         argv: the arguments after the program's name. Default: ``sys.argv[1:]``.
 
     Returns:
-        The exit code: 2 for a `ConfigError`, 1 for any other `RlkitSacError`, else that of the
-        command. Ctrl-C ends the process at once; a recipe that trains saves first.
+        The exit code: 2 for a `ConfigError`, 1 for any other `RlkitSacError`, else the exit code of
+        the command. Ctrl-C ends the process at once; a recipe that trains saves first.
 
     Raises:
-        SystemExit: from ``--help``, ``--version``, wrong arguments, and a recipe that fails.
+        SystemExit: for ``--help``, ``--version``, wrong arguments, and a recipe that fails.
 
     >>> main(["evaluate", "nowhere"])  # prints an error
     2
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     drop_failed_output()
     parser = argparse.ArgumentParser(
         prog="rlkit-sac",
-        description="Soft actor-critic and ACER: train, resume, evaluate, look.",
+        description="Soft actor-critic and ACER: train, resume and evaluate policies.",
         epilog=_examples(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -71,12 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
-    asks_help = {"-h", "--help"} & set(getattr(arguments, "options", ()))
-    if not (arguments.command in ("recipes", "report") or asks_help) and sys.stderr.isatty():
+    wants_help = {"-h", "--help"} & set(getattr(arguments, "options", ()))
+    if not (arguments.command in ("recipes", "report") or wants_help) and sys.stderr.isatty():
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
-        with ended_by_interrupts():
-            if "options" not in arguments:  # which the recipe checks
+        with end_on_interrupt():
+            if "options" not in arguments:  # a recipe checks its options itself
                 refuse(repeated_options(sys.argv if argv is None else argv))
             return COMMANDS[arguments.command].run(arguments)
     except EnvironmentFault as error:
@@ -84,10 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(describe_failure(error), file=sys.stderr)
         return 1
-    except RlkitSacError as error:  # which may come before PyTorch is imported
+    except RlkitSacError as error:  # perhaps before PyTorch is imported
         print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
 
 
 def _examples(docstring: str | None) -> str:
+    """Return the examples in a docstring, with their heading."""
     return "".join((docstring or "").partition("Examples:")[1:])

@@ -1,11 +1,11 @@
-"""``rlkit-sac check-env``: what a task looks like to an agent, and which recipes train it.
+"""``rlkit-sac check-env``: show the spaces of a task, and the recipes that train it.
 
 Examples:
     rlkit-sac check-env Pendulum-v1
     rlkit-sac check-env HardMove-v0 --env.kwargs.num_actuators 6
     rlkit-sac check-env my_tasks:Reach-v0 --env.max_episode_steps 100
 
-The module my_tasks is looked for in the current folder too.
+Python also looks for the module my_tasks in the current folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlkit_sac.cli.run_arguments import add_options
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.recipe_files import opened_recipe, shipped_recipes
+from rlkit_sac.recipe_files import open_recipe, shipped_recipes
 
 if TYPE_CHECKING:
     from torchrl.envs import EnvBase
@@ -33,7 +33,7 @@ SUMMARY = "show the spaces of an environment, and which recipes train it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The id; what comes after it are options of the section ``env``."""
+    """Add the id; the options after it are those of the section ``env``."""
     parser.usage = "rlkit-sac check-env ID [--env.OPTION VALUE ...]"
     parser.add_argument(
         "id", metavar="ID", help="Gymnasium id, Name-v0 or module:Name-v0; or module:function"
@@ -42,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the spaces, the recipes that train it, why others do not, a command; 1 if none does."""
+    """Print the spaces of a task, and the recipes that train it or refuse it; return an exit code.
+
+    The exit code is 1 if no recipe trains the task.
+    """
     from rlkit_sac.config import EnvConfig, parse_config
     from rlkit_sac.envs import check_env, closing_env, make_env
     from rlkit_sac.runs import limit_episodes
@@ -52,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     task: EnvConfig = config.env
     limit_episodes(task)  # warns of a task without a limit, as training does
     with closing_env(make_env(task.id, **task.arguments())) as env:
-        for name, text in _describe(env).items():
+        for name, text in _task_facts(env).items():
             print(f"{name:<15} {text}")
     scripts = {
         name: script
@@ -80,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if fitting else 1
 
 
-def _describe(env: EnvBase) -> dict[str, str]:
-    """The task in Gymnasium's terms, and what networks make of it."""
+def _task_facts(env: EnvBase) -> dict[str, str]:
+    """Return the spaces of the task, the inputs of networks and other facts, as texts by name."""
     from gymnasium.spaces import Dict
 
     from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim, task_conversions
@@ -94,19 +97,19 @@ def _describe(env: EnvBase) -> dict[str, str]:
         policy_action = policy_action["action"]
     spaces = {
         "observation": observations.space,
-        **{f"  {key}": text for key, text in _observed(env).items()},
+        **{f"  {key}": space for key, space in _network_inputs(env).items()},
         "action": actions.space,
         "  policy gives": policy_action,
     }
     facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
-    for given, seen in (("observation", "  network sees"), ("action", "  policy gives")):
-        if facts.get(seen) == facts[given]:
-            del facts[seen]
+    for name, agent_name in (("observation", "  network sees"), ("action", "  policy gives")):
+        if facts.get(agent_name) == facts[name]:
+            del facts[agent_name]
     dim = reward_dim(env)
     facts["reward"] = "a number" if dim == 1 else f"a vector of {dim} numbers"
     if (mask := parameter_mask(env)) is not None:
-        used = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
-        text = f"continuous dimensions that each choice uses, {', '.join(used)}"
+        rows = (f"{k}: {row.nonzero().flatten().tolist()}" for k, row in enumerate(mask))
+        text = f"continuous dimensions that each choice uses, {', '.join(rows)}"
         facts["mask"] = textwrap.shorten(text, 160)
     if (key := action_mask_key(env)) is not None:
         place = "observation"
@@ -121,30 +124,30 @@ def _describe(env: EnvBase) -> dict[str, str]:
     return facts
 
 
-def _observed(env: EnvBase) -> dict[str, object]:
-    """What networks read, by entry where there are images."""
+def _network_inputs(env: EnvBase) -> dict[str, object]:
+    """Return the inputs of networks by entry: one space, or a text for each image."""
     from rlkit_sac.envs import observation_layout, task_conversions
     from rlkit_sac.modules.encoders import encoder_kind, image_size
 
     layout = observation_layout(env)
-    seen = dict(task_conversions(env)[0].agent_space())
+    inputs = dict(task_conversions(env)[0].agent_space())
     if not any("scale" in entry for entry in layout):
-        return {"network sees": seen["observation"]}
+        return {"network sees": inputs["observation"]}
     for entry in layout:
         if "scale" in entry:
             channels, height, width = image_size(entry)
-            seen[entry["key"]] = (
+            inputs[entry["key"]] = (
                 f"an image of {channels} channels ({entry['channels']}), {height} x {width}, "
                 f"divided by {entry['scale']}; network.encoder {encoder_kind(entry)}"
             )
-    return seen
+    return inputs
 
 
 def _refusals(recipe: Path, task: EnvConfig) -> list[str]:
-    """Why a recipe does not train a task with its defaults; nothing if it does."""
+    """Return the reasons why a recipe with its defaults cannot train a task; empty if it can."""
     from rlkit_sac.runs import make_envs, read_config
 
-    with opened_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
+    with open_recipe(recipe) as (module, config_class), redirect_stderr(io.StringIO()):
         config = read_config(config_class, [])
         config.env, config.device, config.replay.capacity = task, "cpu", 10_000
         try:

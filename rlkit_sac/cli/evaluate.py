@@ -17,24 +17,24 @@ SUMMARY = "evaluate the policy of a run on the run's own task"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, and how it is evaluated."""
+    """Add the run, and the options of its evaluation."""
     add_run(parser)
     parser.add_argument(
-        "--episodes", type=int, metavar="N", help="(default: as many as during training)"
+        "--episodes", type=int, metavar="N", help="number of episodes (default: as in training)"
     )
     parser.add_argument(
-        "--seed", type=int, help="of initial states and samples (default: as during training)"
+        "--seed", type=int, help="seed of initial states and samples (default: as in training)"
     )
     parser.add_argument(
         "--deterministic",
         action=argparse.BooleanOptionalAction,
-        help="the mode of the policy, or samples (default: as during training)",
+        help="act by the mode of the policy, or by samples (default: as in training)",
     )
     parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a table of returns and lengths, and write the episodes where asked."""
+    """Print a table of returns and lengths, and write the episodes with ``--csv``."""
     check_run(arguments)
     import numpy as np
     import pandas as pd
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.policy import StoredRun, find_policy
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
-    given = {name: getattr(arguments, name) for name in ("episodes", "seed", "deterministic")}
-    stored = StoredRun(checkpoint, **given)
+    options = {name: getattr(arguments, name) for name in ("episodes", "seed", "deterministic")}
+    stored = StoredRun(checkpoint, **options)
     result = stored.evaluate(load_policy(checkpoint))
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))

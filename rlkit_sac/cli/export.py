@@ -18,21 +18,21 @@ _SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, and the file."""
+    """Add the run, and the format and path of the file."""
     add_run(parser)
     parser.add_argument(
         "--format",
         choices=tuple(_SUFFIXES),
         default="onnx",
-        help="onnx, or torch for torch.export.load (default: onnx)",
+        help="format of the file: onnx, or torch for torch.export.load (default: onnx)",
     )
     parser.add_argument(
-        "--output", metavar="FILE", help="(default: policy.onnx or policy.pt2 in RUN)"
+        "--output", metavar="FILE", help="path (default: policy.onnx or policy.pt2 in RUN)"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file, and say what it takes and returns."""
+    """Write the file, and print the inputs and outputs of the policy."""
     check_run(arguments)
     from rlkit_sac.output import summary_table
     from rlkit_sac.runs import export_policy

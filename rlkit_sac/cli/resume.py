@@ -1,4 +1,4 @@
-"""``rlkit-sac resume``: continue a run with the recipe that began it.
+"""``rlkit-sac resume``: continue a run with the recipe that started it.
 
 Examples:
     rlkit-sac resume runs/sac/Pendulum-v1/<run>
@@ -19,7 +19,7 @@ SUMMARY = "continue a run that was stopped, or extend a finished one"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run; what comes after it is for the recipe."""
+    """Add the run; the options after it are those of the recipe."""
     parser.usage = "rlkit-sac resume RUN [options of the recipe]"
     parser.add_argument(
         "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.checkpoint import Checkpoint
     from rlkit_sac.runs.directory import RunDirectory
 
-    if arguments.options and os.path.isdir(arguments.options[0]):  # a pattern of the shell
+    # A pattern of the shell may have become several runs.
+    if arguments.options and os.path.isdir(arguments.options[0]):
         raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")
     run = RunDirectory(Checkpoint.find(arguments.run).run_path)
     script = recipe_script(run.info, arguments.run)

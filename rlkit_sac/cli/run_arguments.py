@@ -1,4 +1,4 @@
-"""The arguments that several commands have: the policy of a run, the options of a recipe."""
+"""Arguments that several commands share: the policy of a run, and the options of a recipe."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "--which",
         choices=("last", "best"),
         default="last",
-        help="the newest checkpoint, or that of the best evaluation (default: last)",
+        help="newest checkpoint, or checkpoint of the best evaluation (default: last)",
     )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add ``options``: all that comes after the other arguments."""
+    """Add ``options``: all words after the other arguments."""
     options = parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    options.required = False  # else an error asks for them too
+    options.required = False  # else an error about other arguments asks for them too
 
 
 def check_run(arguments: argparse.Namespace) -> None:
-    """Refuse what cannot be a run, before PyTorch is imported.
+    """Refuse wrong arguments before PyTorch is imported.
 
     Raises:
-        ConfigError: with a line for each mistake.
+        ConfigError: arguments are wrong; the error has a line for each.
 
     >>> check_run(argparse.Namespace(run="nowhere", episodes=0))
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: nowhere is not a folder; give a run directory
     --episodes: must be >= 1, got 0
     """
-    given, problems = vars(arguments), []
+    values, problems = vars(arguments), []
     if not os.path.isdir(arguments.run):
         problems.append(f"{arguments.run} is not a folder; give a run directory")
-    if (episodes := given.get("episodes")) is not None and episodes < 1:
+    if (episodes := values.get("episodes")) is not None and episodes < 1:
         problems.append(f"--episodes: must be >= 1, got {episodes}")
-    if (seed := given.get("seed")) is not None and not 0 <= seed < 2**32:
+    if (seed := values.get("seed")) is not None and not 0 <= seed < 2**32:
         problems.append(f"--seed: must be >= 0 and < {2**32}, got {seed}")
     refuse(problems)

@@ -20,7 +20,7 @@ SUMMARY = "train an agent with a recipe"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The recipe; what comes after it is for the recipe."""
+    """Add the recipe; the options after it are its own."""
     parser.usage = "rlkit-sac train RECIPE [options of the recipe]"
     text = "name of a recipe, see `rlkit-sac recipes`, or path of a script (.py)"
     parser.add_argument("recipe", metavar="RECIPE", help=text)

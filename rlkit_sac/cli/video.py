@@ -15,25 +15,25 @@ SUMMARY = "record videos of the policy of a run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The run, and what is recorded."""
+    """Add the run, and the options of its videos."""
     add_run(parser)
     parser.add_argument(
-        "--episodes", type=int, default=1, metavar="N", help="a file for each (default: 1)"
+        "--episodes", type=int, default=1, metavar="N", help="number of videos (default: 1)"
     )
     parser.add_argument(
-        "--seed", type=int, help="of the episodes (default: as the run's evaluations)"
+        "--seed", type=int, help="seed of the episodes (default: as in evaluations of the run)"
     )
-    parser.add_argument("--format", choices=("mp4", "gif"), default="mp4", help="(default: mp4)")
-    parser.add_argument("--output", metavar="FOLDER", help="(default: videos in the run directory)")
+    parser.add_argument("--format", choices=("mp4", "gif"), default="mp4", help="mp4 by default")
+    parser.add_argument("--output", metavar="FOLDER", help="folder (default: videos in RUN)")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Record, and print paths and returns."""
+    """Record the videos, and print their paths and returns."""
     check_run(arguments)
     from rlkit_sac.runs import record_run
 
-    given = {name: getattr(arguments, name) for name in ("which", "seed", "episodes", "format")}
-    videos = record_run(arguments.run, folder=arguments.output, **given)
+    options = {name: getattr(arguments, name) for name in ("which", "seed", "episodes", "format")}
+    videos = record_run(arguments.run, folder=arguments.output, **options)
     for file, value in videos.items():
         print(f"{file}  return {value:.2f}")
     return 0

@@ -27,24 +27,25 @@ ActionKind = Literal["discrete", "continuous"]
 
 @dataclass
 class ACERCollectorConfig(FramesConfig):
-    """How segments are collected.
+    """Options of the collection of segments.
 
     >>> ACERCollectorConfig(t_max=20).batch_frames(num_envs=8)
     160
     """
 
     init_random_frames: NonNegativeInt = 0
-    """First frames, whose actions are drawn at random: indices uniformly, vectors from a Gaussian
-    around the middle of their bounds; rounded up to whole batches, with no on-policy updates."""
+    """Number of first frames with random actions: indices are drawn uniformly, vectors from a
+    Gaussian around the middle of their bounds. It is rounded up to whole batches, which give no
+    on-policy updates."""
 
     t_max: PositiveInt = 20
-    """Frames of each environment between two rounds of updates, and longest replayed segment."""
+    """Frames from each environment between two rounds of updates; the longest replayed segment."""
 
     def batch_frames(self, num_envs: int) -> int:
-        """Frames of one batch: ``t_max`` of each environment.
+        """Return the number of frames in a batch: ``t_max`` from each environment.
 
         Args:
-            num_envs: environments that step together.
+            num_envs: the number of environments stepped together.
         """
         return self.t_max * num_envs
 
@@ -60,12 +61,12 @@ class ACERReplayConfig(StorageConfig):
     capacity: PositiveInt = 10_000
 
     batch_size: PositiveInt = 8
-    """Segments sampled for one update."""
+    """Number of segments sampled for each update."""
 
 
 @dataclass
 class ACERNetworkConfig(GaussianHeadConfig):
-    """Shape of actor and critic.
+    """The networks of actor and critic.
 
     >>> ACERNetworkConfig().activation
     'tanh'
@@ -76,11 +77,11 @@ class ACERNetworkConfig(GaussianHeadConfig):
     activation: Literal["relu", "tanh", "elu", "silu", "gelu"] = "tanh"
 
     shared_trunk: bool = False
-    """Actor and critic are heads of one network; otherwise each is a network of its own."""
+    """Make actor and critic heads of one network, instead of two networks."""
 
     num_samples: ModestInt = 5
-    """Actions over which the stochastic dueling network takes the mean of the advantage, for
-    continuous actions."""
+    """Number of sampled actions over which the stochastic dueling network averages the advantage,
+    for continuous actions."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -89,21 +90,17 @@ class ACERNetworkConfig(GaussianHeadConfig):
             yield "num_cells", "must not be empty where shared_trunk is true, got []"
 
     def head_arguments(self, kind: ActionKind) -> dict[str, Any]:
-        """The keyword arguments of the actor.
+        """Return the keyword arguments of the actor.
 
         Args:
-            kind: of its actions.
+            kind: the kind of the actions.
         """
-        arguments = self.layer_arguments()
-        del arguments["num_samples"], arguments["shared_trunk"]
-        return {
-            name: value
-            for name, value in arguments.items()
-            if kind == "continuous" or not name.startswith("log_std")
-        }
+        arguments = self.layer_arguments().items()
+        omitted = ("num_samples", "shared_trunk", *(["log_std"] if kind == "discrete" else []))
+        return {name: value for name, value in arguments if not name.startswith(omitted)}
 
     def perceptron_arguments(self) -> dict[str, Any]:
-        """The keyword arguments of a critic."""
+        """Return the keyword arguments of a critic."""
         return {"num_cells": self.num_cells, "activation": self.activation}
 
 
@@ -125,31 +122,32 @@ class ACERLossConfig(ReturnConfig):
     """Factor on the critic loss."""
 
     truncation_threshold: NonNegativeFloat | None = 10.0
-    """c: larger importance weights are truncated and their bias corrected; null for neither."""
+    """Value c at which importance weights are truncated, with a correction of the bias; null for
+    neither."""
 
     use_trust_region: bool = True
-    """Keep each step's policy gradient from moving away from the average policy."""
+    """Project each step's policy gradient to a trust region around the average policy."""
 
     trust_region_delta: NonNegativeFloat = 1.0
-    """Bound of the trust region."""
+    """Bound delta of the trust region."""
 
     trust_region_space: Literal["logits", "log_probs", "probs", "loc_var", "loc_scale"] | None = (
         None
     )
-    """Parameters whose gradient is projected: logits (as in ChainerRL), log_probs (PFRL) or probs
-    (OpenAI Baselines) of discrete actions, loc_var (ChainerRL) or loc_scale (PFRL) of continuous
-    ones; null for logits and loc_var."""
+    """Parameters whose gradient is projected. For discrete actions: logits (as in ChainerRL),
+    log_probs (PFRL) or probs (OpenAI Baselines). For continuous ones: loc_var (ChainerRL) or
+    loc_scale (PFRL). null for logits and loc_var."""
 
     use_q_opc: bool = False
-    """Take the policy's advantage from the return without truncated traces."""
+    """Compute the policy's advantage from the return without truncated traces."""
 
     normalize_loss_by_steps: bool = True
-    """Average the losses over the steps, instead of summing them."""
+    """Average the losses over the steps instead of summing them."""
 
 
 @dataclass
 class ACERUpdateConfig(StepConfig):
-    """The updates: their number, data and learning rate.
+    """Options of the updates: learning rate, number and data.
 
     >>> list(ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors())
     [('n_times_replay', 'must be a whole number unless poisson is true, got 1.5')]
@@ -165,26 +163,26 @@ class ACERUpdateConfig(StepConfig):
     """Term added to RMSprop's denominator."""
 
     max_grad_norm: PositiveFloat | None = 10.0
-    """Largest norm of the gradient of all networks together; null for no limit."""
+    """Maximum norm of the gradient of all networks together; null for no limit."""
 
     target_update_tau: Annotated[float, Field(gt=0, le=1)] = 0.01
     """Polyak rate tau of the average policy, after every update; 1 - tau is its decay."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Values that change with the frames, linearly between those given, instead of the options:
+    """Options that change with the frames, linearly between the values given:
     {lr: {0: 0.0007, 100000: 0}}."""
 
     disable_online_update: bool = False
-    """Learn from replay alone, without on-policy updates on collected segments."""
+    """Learn from replay only, without on-policy updates on collected segments."""
 
     n_times_replay: NonNegativeFloat = 4.0
-    """Updates from replay after each batch of frames, their mean if poisson is true."""
+    """Number of updates from replay after each batch of frames, on average if poisson is true."""
 
     poisson: bool = True
     """Draw the number of updates from replay from a Poisson distribution."""
 
     replay_start_size: NonNegativeInt = 1_000
-    """Transitions stored before the first update from replay."""
+    """Number of transitions stored before the first update from replay."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -208,4 +206,4 @@ class ACERWarmStartConfig(WarmStartConfig):
     modules: list[Literal["actor", "critic"]] = field(  # type: ignore[assignment]
         default_factory=lambda: ["actor", "critic"]
     )
-    """Which modules: actor (and its average), critic."""
+    """Modules to initialize: actor (and its average), critic."""

@@ -1,4 +1,4 @@
-"""The task of a run, the collection of its frames, by workers too, and the replay buffer."""
+"""Options of the task, of workers and the collection of frames, and of the replay buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlkit_sac.config.options import (
     PositiveFloat,
     PositiveInt,
     UnitFloat,
-    described,
+    find_descriptions,
 )
 from rlkit_sac.errors import ConfigError
 
@@ -23,22 +23,20 @@ from rlkit_sac.errors import ConfigError
 class WorkersConfig:
     """Processes on Ray, each with ``env.num_envs`` environments, that collect frames.
 
-    >>> WorkersConfig(number=2).batch_envs(num_envs=4)
-    8
-    >>> WorkersConfig(number=2, mode="async").batch_envs(num_envs=4)
-    4
+    >>> WorkersConfig(mode="async").is_async, WorkersConfig(number=2, mode="async").is_async
+    (False, True)
     """
 
     number: NonNegativeInt = 0
-    """Processes that collect frames, on Ray; 0 collects in this process."""
+    """Number of processes on Ray that collect frames; 0 collects in this process."""
 
     address: str | None = None
-    """Ray cluster to use: null starts one on this machine, auto takes the one that runs here,
-    host:port another."""
+    """Ray cluster to use: null starts one on this machine, auto connects to the one that runs on
+    it, host:port to another."""
 
     mode: Literal["sync", "async"] = "sync"
-    """sync waits for all workers and gives the numbers of one process with as many environments;
-    async learns from each batch as it comes."""
+    """sync waits for all workers, with the results of one process with as many environments; async
+    learns from the batch of each worker as it arrives."""
 
     publish_interval: PositiveInt = 1
     """Updates between two transfers of the policy to the workers, in mode async."""
@@ -47,29 +45,21 @@ class WorkersConfig:
     """How often each worker is replaced when its process or machine dies."""
 
     patience: PositiveFloat = 300.0
-    """Seconds without a batch from any worker after which the run saves and ends; a start may take
-    300, or this if more."""
+    """Seconds without a batch from any worker after which the run saves and ends. Workers may take
+    this long to start, and at least 300 seconds."""
 
     cpus: PositiveFloat = 1.0
     """CPUs that Ray reserves for each worker; below 1 for environments that mostly wait."""
 
     @property
     def is_async(self) -> bool:
-        """Whether batches come from one worker at a time."""
+        """Whether each batch comes from one worker."""
         return self.number > 0 and self.mode == "async"
-
-    def batch_envs(self, num_envs: int) -> int:
-        """Environments whose frames make up a batch.
-
-        Args:
-            num_envs: environments of each process.
-        """
-        return num_envs if self.is_async else num_envs * max(self.number, 1)
 
 
 @dataclass
 class EnvConfig:
-    """The task and how many copies of it run side by side.
+    """The task, and the number of environments that run side by side.
 
     >>> EnvConfig(id="HalfCheetah-v5").num_envs
     1
@@ -80,41 +70,41 @@ class EnvConfig:
     TorchRL."""
 
     num_envs: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Environments stepped together."""
+    """Number of environments stepped together."""
 
     rescale_actions: bool = True
-    """Present bounded continuous actions to the policy as [-1, 1]."""
+    """Let the policy choose bounded continuous actions in [-1, 1], rescaled for the task."""
 
     action_bounds: list[float] | list[list[float]] | None = None
-    """Bounds of continuous actions, [low, high] or one for each dimension, where the task's own are
-    infinite or too wide to explore; null for those of the task."""
+    """Bounds of continuous actions, [low, high] or such a pair for each dimension, for tasks whose
+    own bounds are infinite or too wide to explore; null for the bounds of the task."""
 
     action_mask: bool = True
-    """Choose among the actions that the task's masks allow, where it gives masks."""
+    """Let the policy choose only actions that the task's masks allow, if the task has masks."""
 
     frame_stack: Annotated[int, Field(ge=1, le=16)] = 1
-    """Last frames of each image that the policy sees together; replay stores each frame once."""
+    """Number of last frames of each image that the policy sees; replay stores each frame once."""
 
     observation_indices: list[int] | None = None
-    """Entries of a vector observation that the policy sees, for example [0, 1]; null for all."""
+    """Indices of a vector observation that the policy sees, for example [0, 1]; null for all."""
 
     observation_keys: list[str] | None = None
-    """Parts of a structured observation that the policy sees, such as [policy]; null for all."""
+    """Keys of a structured observation that the policy sees, such as [policy]; null for all."""
 
     max_episode_steps: PositiveInt | None = None
-    """Time limit in frames; null keeps the task's own, or is 10,000 where it has none."""
+    """Time limit of an episode in frames; null for the task's own, or 10,000 if it has none."""
 
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of gymnasium.make, or of the function, for example {goal_velocity: 0.1}."""
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of ``make_env`` for one environment.
+        """Return the keyword arguments of ``make_env`` for one environment.
 
         Raises:
-            ConfigError: for an argument of which a file has a description alone.
+            ConfigError: an argument was a Python object that the file of options could not hold.
         """
         for name, value in self.kwargs.items():
-            if lost := next(described(value), None):
+            if lost := next(find_descriptions(value), None):
                 raise ConfigError(
                     f"env.kwargs.{name} was {lost.text}, which no file can hold: from Python, "
                     f"give it again, as in Run(...).resume(**{{'env.kwargs.{name}': ...}})"
@@ -124,40 +114,40 @@ class EnvConfig:
 
 @dataclass
 class FramesConfig:
-    """How frames are collected, in every recipe.
+    """Options of the collection of frames in every recipe.
 
     >>> FramesConfig(total_frames=500).batch_frames(num_envs=4)
     4
     """
 
     total_frames: Annotated[int, Field(ge=1, le=10**12)] = 10_000
-    """Environment steps of the whole run, all environments together; the last batch is whole."""
+    """Environment steps of the whole run, in all environments; the last batch is completed."""
 
     init_random_frames: NonNegativeInt = 1_000
-    """First frames, whose actions are drawn uniformly; rounded up to whole batches."""
+    """Number of first frames, whose actions are drawn uniformly; rounded up to whole batches."""
 
     learning_starts = 0  # no option here
 
     def batch_frames(self, num_envs: int) -> int:
-        """Frames of one batch: one of each environment.
+        """Return the number of frames in a batch: one from each environment.
 
         Args:
-            num_envs: environments that step together.
+            num_envs: the number of environments stepped together.
         """
         return num_envs
 
     def replay_layout(self, num_envs: int) -> dict[str, Any]:
-        """The batches that extend a replay buffer, as arguments of samplers.
+        """Return the layout of the batches, as keyword arguments of samplers.
 
         Args:
-            num_envs: environments that step together.
+            num_envs: the number of environments stepped together.
         """
         return {"num_envs": num_envs, "frames_per_batch": self.batch_frames(num_envs)}
 
 
 @dataclass
 class CollectorConfig(FramesConfig):
-    """How frames are collected, and when learning starts.
+    """Options of the collection of frames, and of the start of learning.
 
     >>> CollectorConfig(total_frames=500).init_random_frames
     1000
@@ -166,16 +156,16 @@ class CollectorConfig(FramesConfig):
     """
 
     frames_per_batch: PositiveInt | None = None
-    """Frames collected between two rounds of updates; null for one of each environment."""
+    """Frames collected between two rounds of updates; null for one from each environment."""
 
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
 
     def batch_frames(self, num_envs: int) -> int:
-        """Frames of one batch: ``frames_per_batch``, or one of each environment.
+        """Return the number of frames in a batch: ``frames_per_batch``, or one per environment.
 
         Args:
-            num_envs: environments that step together.
+            num_envs: the number of environments stepped together.
         """
         return num_envs if self.frames_per_batch is None else self.frames_per_batch
 
@@ -189,99 +179,82 @@ class StorageConfig:
     """
 
     capacity: PositiveInt = 1_000_000
-    """Transitions kept; the oldest are overwritten."""
+    """Number of transitions kept; new ones overwrite the oldest."""
 
     batch_size: PositiveInt = 256
-    """Transitions sampled for one update, or slices of them."""
+    """Number of transitions, or of slices, sampled for each update."""
 
     storage: Literal["tensor", "memmap"] = "tensor"
-    """Where transitions are stored: in memory, or in memory-mapped files on disk."""
+    """Place of the transitions: in memory (tensor), or in memory-mapped files on disk (memmap)."""
 
     burn_in: NonNegativeInt = 0
-    """First frames of each slice or segment that network.memory sees before the losses begin."""
+    """Number of first frames of each slice or segment that warm up network.memory, without loss."""
 
     store_state: bool = False
-    """Store the state of network.memory with each frame, from which slices then start; otherwise
-    they start from zero."""
+    """Store the state of network.memory with each frame, so that slices start from it; otherwise
+    slices start from zeros."""
 
     slice_length = n_steps = 1  # no options here
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of ``make_replay_buffer``, without its sampler and prior data."""
+        """Return keyword arguments of ``make_replay_buffer``, without sampler and prior data."""
         return {name: getattr(self, name) for name in ("capacity", "batch_size", "storage")}
-
-    def memory_errors(self, length: int, *, memory: bool) -> Iterable[tuple[str, str]]:
-        """Yield the conditions between fields and a memory that do not hold.
-
-        Args:
-            length: frames of a slice or segment.
-            memory: whether the networks have one.
-        """
-        if not memory:
-            text = "is for networks with a memory: set network.memory, or leave it out"
-            yield from ((name, text) for name in ("burn_in", "store_state") if getattr(self, name))
-        elif length <= self.burn_in:
-            yield "burn_in", f"must leave frames to learn from: below {length}, got {self.burn_in}"
 
 
 @dataclass
 class ReplayConfig(StorageConfig):
-    """Size and place of the replay buffer, and how transitions are drawn.
+    """Size and place of the replay buffer, and options of sampling.
 
     >>> list(ReplayConfig(capacity=100).errors())
     [('capacity', 'must be at least batch_size (256), got 100')]
     """
 
     slice_length: PositiveInt = 1
-    """Consecutive frames of a slice, for loss.lmbda and for network.memory."""
+    """Number of consecutive frames in a slice, for loss.lmbda and for network.memory."""
 
     n_steps: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Steps of each transition, whose rewards are summed with loss.gamma; fewer where an episode
-    ends before."""
+    """Number of steps of each transition, whose rewards are summed with the discount loss.gamma;
+    fewer if the episode ends earlier."""
 
     prioritized: bool = False
-    """Draw transitions by priorities, which follow their TD errors, instead of uniformly."""
+    """Sample transitions by priorities from their TD errors, instead of uniformly."""
 
     priority_alpha: NonNegativeFloat = 0.6
     """Exponent of priorities: 0 for uniform sampling, 1 in proportion to the error."""
 
     priority_beta: UnitFloat = 0.4
-    """Exponent of importance weights at first: 0 for none, 1 for a full correction."""
+    """Initial exponent of importance weights: 0 for no correction, 1 for a full one."""
 
     priority_beta_frames: PositiveInt | None = 100_000
     """Frames over which priority_beta rises linearly to 1; null for never."""
 
     priority_eps: PositiveFloat = 1e-6
-    """Added to each priority, so that every transition can be drawn."""
+    """Constant added to each priority, so that every transition can be sampled."""
 
     prior_data: str | None = None
     """Run directory, or folder of a saved TensorDict, whose transitions are put into the buffer
     before the first frame; null for none."""
 
     prior_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Part of each batch that is drawn from prior_data, which is then kept beside the buffer, for
-    example 0.5; null to put prior_data into the buffer."""
+    """Share of each batch sampled from prior_data, for example 0.5; prior_data then stays outside
+    the buffer. null puts prior_data into the buffer."""
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of ``make_replay_buffer``, without its sampler and prior data."""
+        """Return keyword arguments of ``make_replay_buffer``, without sampler and prior data."""
         return super().arguments() | {"n_steps": self.n_steps, "prior_share": self.prior_share}
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         if self.capacity < self.batch_size:
-            yield (
-                "capacity",
-                f"must be at least batch_size ({self.batch_size}), got {self.capacity}",
-            )
+            text = f"must be at least batch_size ({self.batch_size}), got {self.capacity}"
+            yield "capacity", text
         if self.prioritized and self.slice_length > 1:
             text = f"must be false where slice_length is above 1 ({self.slice_length}), got true"
             yield "prioritized", text
         if self.prior_data is not None and self.slice_length > 1:
-            yield (
-                "prior_data",
-                f"is for single transitions, but slice_length is {self.slice_length}",
-            )
-        given = self.prior_data, self.prioritized, self.storage
-        if self.prior_share is not None and (None in given or given[1:] != (False, "tensor")):
+            text = f"is for single transitions, but slice_length is {self.slice_length}"
+            yield "prior_data", text
+        values = self.prior_data, self.prioritized, self.storage
+        if self.prior_share is not None and (None in values or values[1:] != (False, "tensor")):
             text = "needs prior_data, prioritized false and storage tensor, got {}, {} and {}"
-            yield "prior_share", text.format(*given)
+            yield "prior_share", text.format(*values)

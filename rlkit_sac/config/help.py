@@ -1,9 +1,10 @@
-"""The text of ``--help``, from the dataclasses of a configuration."""
+"""The text of ``--help``, and the advice on unknown options."""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import inspect
 import json
 import shutil
@@ -17,7 +18,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from rlkit_sac.config.options import Option, limits_of
 
-FEW = 25  # options that are shown without a choice of the common ones
+FEW_OPTIONS = 25  # up to this number, ``--help`` shows all options
 COMMON = {
     *("seed", "seeds", "jobs", "device", "resume", "actor", "env.id", "env.num_envs", "env.kwargs"),
     *("collector.total_frames", "collector.init_random_frames", "collector.t_max"),
@@ -31,10 +32,10 @@ COMMON = {
 
 @cache
 def field_texts(section: type[Any]) -> dict[str, str]:
-    """The strings that stand under the fields of a dataclass and of those it inherits from.
+    """Return the strings under the fields of a dataclass and of its base classes, by field.
 
     Args:
-        section: the dataclass; its source must be readable.
+        section: the dataclass, in a file of source code.
 
     >>> from rlkit_sac.config import CheckpointConfig
     >>> field_texts(CheckpointConfig)["interval"]
@@ -55,15 +56,16 @@ def field_texts(section: type[Any]) -> dict[str, str]:
 def format_help(
     config_class: type[Any], options: Mapping[str, Option], *, every: bool = False
 ) -> str:
-    """The help text: each option with its meaning, limits and default, grouped by section.
+    """Return the help text: each option with its meaning, limits and default, by section.
 
-    It is as wide as the terminal, and ends with the examples of the recipe. Of many options it has
-    the common ones, and says at its end how to see the others.
+    The text is as wide as the terminal, and ends with the examples of the recipe. If there are many
+    options, it shows the common ones and says how to see the others.
 
     Args:
-        config_class: its docstring says what the program does; that of its module has the examples,
-            as indented lines that begin with ``rlkit-sac``.
-        options: by dotted key, with their defaults.
+        config_class: the configuration. The first line of its docstring says what the program does.
+            The docstring of its module has the examples, as indented lines that begin with
+            ``rlkit-sac``.
+        options: the options by dotted key, with their defaults.
         every: whether to show every option.
 
     >>> from rlkit_sac.config import CheckpointConfig
@@ -71,28 +73,28 @@ def format_help(
     >>> print(format_help(CheckpointConfig, options_of(CheckpointConfig())))
     usage: ... [--config FILE] [--OPTION VALUE ...]
     <BLANKLINE>
-    How often the whole state of a run is saved, and how many checkpoints are kept.
+    Interval and number of the checkpoints, which hold the whole state of a run.
     ...
       --interval INTERVAL  Frames between two checkpoints. Must be >= 1.
                            (default: 5000)
     ...
     """
-    shown = [key for key in options if every or len(options) <= FEW or key in COMMON]
+    shown = [key for key in options if every or len(options) <= FEW_OPTIONS or key in COMMON]
     examples = _examples(sys.modules[config_class.__module__].__doc__ or "")
     text = f"These are {len(shown)} of {len(options)} options; see all with --help all."
-    rest = text if len(shown) < len(options) else ""
-    width = shutil.get_terminal_size().columns - 2  # as argparse has it
+    advice = text if len(shown) < len(options) else ""
+    width = shutil.get_terminal_size().columns - 2  # the width of argparse
     parser = argparse.ArgumentParser(
         usage="%(prog)s [--config FILE] [--OPTION VALUE ...]",
         description=textwrap.fill((config_class.__doc__ or "").strip().split("\n")[0], width),
-        epilog="\n\n".join(filter(None, [examples, rest])),
+        epilog="\n\n".join(filter(None, [examples, advice])),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="YAML file of options, or the name of one that the recipe comes with; the command "
-        "line overrides it.",
+        help="YAML file of options, or the name of one that the recipe comes with. Options on the "
+        "command line override it.",
     )
     groups: dict[str, Any] = {"": parser}
     for key in shown:
@@ -110,8 +112,44 @@ def format_help(
     return parser.format_help()
 
 
+# The names of some options in other libraries.
+_NAMES_ELSEWHERE = {
+    **{"learning_rate": "lr", "buffer_size": "capacity", "gradient_steps": "utd_ratio"},
+    **{"train_freq": "frames_per_batch", "tau": "target_update_tau", "ent_coef": "alpha_init"},
+    **{"total_timesteps": "total_frames", "n_envs": "num_envs", "net_arch": "num_cells"},
+    **{"hidden_sizes": "num_cells", "verbose": "progress", "env_kwargs": "kwargs"},
+}
+
+
+def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") -> str:
+    """Return the error message for an option that does not exist, with similar names.
+
+    Args:
+        key: the unknown key.
+        options: all options by dotted key.
+        dashes: the text before the names of options, such as ``--``.
+
+    >>> from rlkit_sac.config import UpdateConfig
+    >>> from rlkit_sac.config.options import options_of
+    >>> unknown_option("update_tau", options_of(UpdateConfig()), "--")
+    'unknown option; did you mean --target_update_tau?'
+    """
+    if inside := [dashes + option for option in options if option.startswith(f"{key}.")]:
+        return f"is a section; its options are {', '.join(inside)}"
+    ends = {option: option.rpartition(".")[2] for option in options}
+    name = key.replace("-", "_").rpartition(".")[2]
+    name = _NAMES_ELSEWHERE.get(name, name)
+    near = [option for option, end in ends.items() if end == name]
+    near = near or difflib.get_close_matches(key, options, n=1, cutoff=0.75)
+    if not near:
+        close = difflib.get_close_matches(name, ends.values(), n=1)
+        near = [option for option, end in ends.items() if end in close or name in end.split("_")]
+    advice = f"did you mean {' or '.join(dashes + option for option in near[:3])}?"
+    return f"unknown option; {advice if near else 'see --help all'}"
+
+
 def _examples(docstring: str) -> str:
-    """The commands of a docstring."""
+    """Return the commands in a docstring, under a heading."""
     commands = [line[2:] for line in docstring.splitlines() if line.startswith("    rlkit-sac ")]
     return "\n".join(["examples:", *commands]) if commands else ""
 

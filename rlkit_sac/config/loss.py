@@ -1,10 +1,10 @@
-"""The options of the losses of soft actor-critic."""
+"""Options of the losses of soft actor-critic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,6 @@ from rlkit_sac.config.options import (
     schedule_errors,
 )
 
-T = TypeVar("T")
 AlphaParametrization = Literal["log", "exp", "direct"]
 
 
@@ -30,13 +29,13 @@ class ReturnConfig:
     """
 
     gamma: UnitFloat = 0.99
-    """Discount per frame."""
+    """Discount factor per frame."""
 
     reward_scale: float = 1.0
     """Factor on rewards in training; reported returns are unscaled."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Values that change with the frames, linearly between those given, instead of the options:
+    """Options that change with the frames, linearly between the values given:
     {gamma: {0: 0.95, 50000: 0.99}}."""
 
     not_arguments: ClassVar[tuple[str, ...]] = ("schedules",)
@@ -45,7 +44,7 @@ class ReturnConfig:
     )
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the loss: the options but those of ``not_arguments``."""
+        """Return the keyword arguments of the loss: all options but those in ``not_arguments``."""
         options = asdict(self)
         return {name: options[name] for name in options if name not in self.not_arguments}
 
@@ -56,28 +55,28 @@ class ReturnConfig:
 
 @dataclass
 class LossConfig(ReturnConfig):
-    """Options that the soft actor-critic losses of all action spaces share.
+    """Options of the soft actor-critic losses for all action spaces.
 
     >>> LossConfig(gamma=0.9).num_qvalue_nets
     2
     """
 
     lmbda: UnitFloat = 0.0
-    """lambda of the returns over sequences, such as slices of replay.slice_length frames: 0 for
-    one-step targets, 1 for targets that reach to the end of a slice."""
+    """lambda of the returns over slices of replay.slice_length frames: 0 for one-step targets, 1
+    for targets that reach to the end of a slice."""
 
     num_qvalue_nets: ModestInt = 2
-    """Critics in the ensemble, made of one network."""
+    """Number of critics in the ensemble."""
 
     target_subset: PositiveInt | None = None
-    """Target critics, drawn anew for each update, whose minimum the targets use; null for all
-    (Chen et al. 2021, arXiv:2101.05982)."""
+    """Number of target critics, drawn anew for each update, whose minimum the targets use; null for
+    all (Chen et al. 2021, arXiv:2101.05982)."""
 
     policy_reduction: Literal["min", "mean"] = "min"
-    """Value that the policy is trained on: the minimum of the critics or their mean."""
+    """Value that the policy maximizes: the minimum or the mean of the critics."""
 
     loss_function: Literal["l1", "l2", "smooth_l1"] = "l2"
-    """Distance between a critic's value and its target."""
+    """Distance between the value of a critic and the target."""
 
     qvalue_coef: NonNegativeFloat = 1.0
     """Factor on the critic loss."""
@@ -86,8 +85,9 @@ class LossConfig(ReturnConfig):
     """Weights of a vector reward, one for each dimension; null for 1 each."""
 
     min_prob: Annotated[float, Field(gt=0, le=1)] = 0.1
-    """p of the auto target entropy: that of a uniform policy over the share p of a continuous
-    action's range, or of a discrete policy that leaves probability p to all actions but one."""
+    """Number p of the auto target entropy: the entropy of a uniform policy over the share p of a
+    continuous action's range, or of a discrete policy that takes one action with probability
+    1 - p."""
 
     use_entropy_reward: bool = True
     """Add the entropy bonus to the value of the next state."""
@@ -96,7 +96,7 @@ class LossConfig(ReturnConfig):
     """Subtract a running mean of the log-probability from the entropy bonus."""
 
     policy_loss_steps: Literal["first", "next", "all"] = "first"
-    """States of the actor and temperature losses: s, s', or both."""
+    """States in the actor and temperature losses: s (first), s' (next), or both (all)."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -115,7 +115,7 @@ class TemperatureConfig(LossConfig):
     """
 
     alpha_init: PositiveFloat = 1.0
-    """First value of the temperature alpha, moved inside its limits."""
+    """Initial value of the temperature alpha, clamped to its limits."""
 
     min_alpha: NonNegativeFloat | None = None
     """Lower limit of alpha; null for none."""
@@ -146,8 +146,8 @@ class PlainContinuousLossConfig(TemperatureConfig):
     """
 
     target_entropy: float | Literal["auto", "neg_dim", "half_neg_dim"] = "auto"
-    """Entropy the temperature aims at, in nats; auto uses min_prob, neg_dim is -dim(action),
-    half_neg_dim half of it."""
+    """Target entropy of the policy, in nats; auto uses min_prob, neg_dim is -dim(action),
+    half_neg_dim is half of that."""
 
     dqda_clipping: NonNegativeFloat | None = None
     """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
@@ -165,8 +165,8 @@ class ContinuousLossConfig(PlainContinuousLossConfig):
     """
 
     target_kld_per_dim: NonNegativeFloat = 3.0
-    """Divergence from the prior that the temperature aims at, nats for each action dimension, in
-    place of target_entropy."""
+    """Target divergence from the prior, in nats per action dimension; with a prior it replaces
+    target_entropy."""
 
     scheduled: ClassVar[tuple[str, ...]] = (*LossConfig.scheduled, "alpha_init")
 
@@ -180,11 +180,11 @@ class PlainDiscreteLossConfig(TemperatureConfig):
     """
 
     target_entropy: float | Literal["auto", "scaled_log_k"] = "auto"
-    """Entropy the temperature aims at, in nats; auto uses min_prob, scaled_log_k is 0.98 log K of K
+    """Target entropy of the policy, in nats; auto uses min_prob, scaled_log_k is 0.98 log K for K
     actions."""
 
     discrete_entropy: Literal["expected", "sampled"] = "expected"
-    """Take the exact entropy, or that of one sampled action."""
+    """Entropy of the policy: exact (expected), or estimated by one sampled action (sampled)."""
 
 
 @dataclass
@@ -195,7 +195,7 @@ class DiscreteLossConfig(PlainDiscreteLossConfig):
     """
 
     target_kld_discrete: NonNegativeFloat | None = None
-    """Divergence from the prior that the temperature aims at, nats; null for half of log K."""
+    """Target divergence from the prior, in nats; null for half of log K."""
 
 
 @dataclass
@@ -207,8 +207,8 @@ class HybridLossConfig(LossConfig):
     """
 
     alpha_init: PositiveFloat | list[PositiveFloat] = 1.0
-    """First value of the temperatures alpha, moved inside their limits: one value for both or a
-    [discrete, continuous] pair, as in the next four options and target_entropy."""
+    """Initial value of the temperatures alpha, clamped to their limits: one value for both, or a
+    [discrete, continuous] pair. The next four options and target_entropy may be pairs too."""
 
     min_alpha: NonNegativeFloat | list[NonNegativeFloat | None] | None = None
     """Lower limit of alpha; null for none."""
@@ -227,46 +227,45 @@ class HybridLossConfig(LossConfig):
         | Literal["auto", "scaled_log_k", "neg_dim", "half_neg_dim"]
         | list[float | Literal["auto", "scaled_log_k", "neg_dim", "half_neg_dim"]]
     ) = "auto"
-    """Entropies the temperatures aim at, in nats: auto uses min_prob; scaled_log_k is 0.98 log K,
-    of the K discrete actions alone; neg_dim is minus the dimensions, half_neg_dim half of it, of
-    the continuous part alone."""
+    """Target entropies in nats; auto uses min_prob. For the discrete part, scaled_log_k is 0.98
+    log K for K actions. For the continuous part, neg_dim is minus the number of dimensions, and
+    half_neg_dim is half of that."""
 
     target_kld_discrete: NonNegativeFloat | None = None
-    """With a prior, the divergence from it that the temperature of the discrete part aims at; null
-    for half of log K."""
+    """With a prior, the target divergence of the discrete part in nats; null for half of log K."""
 
     target_kld_per_dim: NonNegativeFloat = 3.0
-    """With a prior, that of the continuous part, nats for each action dimension."""
+    """With a prior, the target divergence of the continuous part in nats per action dimension."""
 
     parameter_mask: bool = False
-    """Tell the loss which continuous dimensions each discrete action uses; each must have
-    parameters of its own."""
+    """Let the loss know which continuous dimensions each discrete action uses, for tasks in which
+    each discrete action has parameters of its own."""
 
     mask_entropy: bool = True
     """With parameter_mask, count the entropy of a continuous dimension only under the discrete
     actions that use it."""
 
     mask_critics: bool = False
-    """With parameter_mask, let the value of a discrete action depend on its own parameters alone;
-    each update then takes longer, the more the more actions there are."""
+    """With parameter_mask, let the value of a discrete action depend on its own parameters only;
+    updates take longer with the number of actions."""
 
     discrete_entropy: Literal["expected", "sampled"] = "expected"
-    """Take the exact discrete entropy, or that of one sampled action."""
+    """Entropy of the discrete part: exact (expected), or of one sampled action (sampled)."""
 
     dqda_clipping: NonNegativeFloat | None = None
     """Element-wise limit of dQ/da in the actor loss; null or 0 for none."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
-        values = {name: getattr(self, name) for name in _PER_FACTOR}
+        values = {name: getattr(self, name) for name in _PAIRS}
         wrong = {name: x for name, x in values.items() if isinstance(x, list) and len(x) != 2}
         for name, value in wrong.items():
             yield name, f"must be one value or a [discrete, continuous] pair, got {value}"
         if wrong:
             return
-        (low, lower), (high, upper) = _pair(self.min_alpha), _pair(self.max_alpha)
+        limits = zip(_pair(self.min_alpha), _pair(self.max_alpha), strict=True)
         yield from super().errors()
-        yield from _limit_errors(low, high) or _limit_errors(lower, upper)
+        yield from [error for low, high in limits for error in _limit_errors(low, high)][:1]
         if self.mask_critics and not self.parameter_mask:
             yield "mask_critics", "needs parameter_mask true, got true without it"
         discrete, continuous = _pair(self.target_entropy)
@@ -276,22 +275,18 @@ class HybridLossConfig(LossConfig):
 
 
 #: Options of a hybrid loss that may be pairs.
-_PER_FACTOR = (
+_PAIRS = (
     *("alpha_init", "min_alpha", "max_alpha", "fixed_alpha", "alpha_parametrization"),
     "target_entropy",
 )
 
 
-def _limit_errors(low: float | None, high: float | None) -> list[tuple[str, str]]:
-    """The error of a lower limit above the upper one."""
-    if low is None or high is None or low <= high:
-        return []
-    return [("min_alpha", f"must not exceed max_alpha ({high}), got {low}")]
+def _limit_errors(low: float | None, high: float | None) -> Iterable[tuple[str, str]]:
+    """Yield an error for a lower limit of alpha above the upper one."""
+    if low is not None and high is not None and low > high:
+        yield "min_alpha", f"must not exceed max_alpha ({high}), got {low}"
 
 
-def _pair(option: T | list[T]) -> tuple[T, T]:
-    """The (discrete, continuous) values of an option."""
-    if isinstance(option, list):
-        discrete, continuous = option
-        return discrete, continuous
-    return option, option
+def _pair(option: Any) -> list[Any]:
+    """Return the discrete and the continuous value of an option."""
+    return option if isinstance(option, list) else [option, option]

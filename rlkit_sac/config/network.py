@@ -1,4 +1,4 @@
-"""The networks of a run, the normalization of what they read, and the prior."""
+"""Options of the networks, of normalization, and of the prior."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rlkit_sac.config.options import PositiveFloat, PositiveInt, UnitFloat, Widt
 
 @dataclass
 class LayersConfig:
-    """Shape of each network, in every recipe.
+    """The layers of each network, in every recipe.
 
     >>> LayersConfig(num_cells=[64, 64]).activation
     'relu'
     """
 
     builder: str | None = None
-    """Function that makes the networks, as module:function; null for those of the package."""
+    """Function that makes the networks, as module:function; null for the package's networks."""
 
     num_cells: Widths = field(default_factory=lambda: [256, 256])
     """Widths of the hidden layers."""
@@ -29,42 +29,42 @@ class LayersConfig:
     """Activation function between layers."""
 
     encoder: Literal["auto", "none", "small", "nature", "impala"] = "auto"
-    """What makes features of images: auto is nature from 36 pixels on, small below, impala is
-    larger, none reads the pixels; vectors have no encoder."""
+    """Encoder of images: auto is nature from 36 pixels on and small below, impala is larger, none
+    reads the pixels. Vectors have no encoder."""
 
     encoder_features: PositiveInt | None = None
-    """Features of each image; null for 128 of small, 512 of nature and 256 of impala."""
+    """Number of features of each image; null for 128 (small), 512 (nature) or 256 (impala)."""
 
     memory: Literal["none", "gru", "lstm"] = "none"
-    """What each network remembers earlier steps by, before its layers."""
+    """Memory of earlier steps: recurrent layers before the layers of each network."""
 
     memory_size: PositiveInt = 64
-    """Units of each layer of a memory."""
+    """Number of units in each layer of a memory."""
 
     memory_layers: Annotated[int, Field(ge=1, le=16)] = 1
-    """Layers of each memory."""
+    """Number of layers in each memory."""
 
     def layer_arguments(self) -> dict[str, Any]:
-        """All but builder, encoder and memory, as keyword arguments of a network."""
-        apart = ("builder", "encoder", "memory", "shared_encoder")
-        return {name: value for name, value in asdict(self).items() if not name.startswith(apart)}
+        """Return keyword arguments of a network: all options but builder, encoder and memory."""
+        omitted = ("builder", "encoder", "memory", "shared_encoder")
+        return {name: value for name, value in asdict(self).items() if not name.startswith(omitted)}
 
 
 @dataclass
 class NetworkConfig(LayersConfig):
-    """Shape of each network, with layer normalization and dropout of the critics.
+    """The networks, with layer normalization, dropout and atoms of the critics.
 
     >>> NetworkConfig(num_cells=[64, 64]).critic_layer_norm
     False
     """
 
     shared_encoder: bool = False
-    """Actor and critics read the features of one encoder of images, which the critics alone train
-    and which has no target; otherwise each network has an encoder of its own."""
+    """Share one encoder of images between actor and critics; the critic loss alone trains it, and
+    it has no target. Otherwise each network has its own encoder."""
 
     critic_keys: list[str] | None = None
-    """Parts of a structured observation that critics read, and the policy need not have; null for
-    what the policy observes."""
+    """Keys of a structured observation that the critics read, also keys that the policy does not
+    observe; null for the keys of the policy."""
 
     critic_layer_norm: bool = False
     """Layer normalization of the critics' hidden layers, before the activation."""
@@ -73,34 +73,34 @@ class NetworkConfig(LayersConfig):
     """Dropout probability of the critics' hidden layers, in training."""
 
     critic_atoms: Annotated[int, Field(ge=2, le=10_000)] | None = None
-    """Atoms on [-5, 5] of a distribution that describes each value, 101 as published, which needs
-    normalization.rewards bounded and a small loss.alpha_init; null for plain values."""
+    """Number of atoms on [-5, 5] of a distribution that describes each value, 101 as published; it
+    needs normalization.rewards bounded and a small loss.alpha_init. null for scalar values."""
 
     def actor_arguments(self) -> dict[str, Any]:
-        """The keyword arguments of an actor."""
+        """Return the keyword arguments of an actor."""
         arguments = self.layer_arguments()
         return {name: value for name, value in arguments.items() if not name.startswith("critic_")}
 
     def critic_arguments(self) -> dict[str, Any]:
-        """The keyword arguments of a critic."""
-        own = {
+        """Return the keyword arguments of a critic."""
+        options = {
             name.removeprefix("critic_"): value
             for name, value in asdict(self).items()
             if name.startswith("critic_") and name != "critic_keys"
         }
-        return {"num_cells": self.num_cells, "activation": self.activation, **own}
+        return {"num_cells": self.num_cells, "activation": self.activation, **options}
 
 
 @dataclass
 class GaussianHeadConfig(LayersConfig):
-    """Shape of networks of which the actor has a Gaussian head.
+    """The layers of each network, and the Gaussian head of the actor.
 
     >>> list(GaussianHeadConfig(log_std_min=3.0).errors())
     [('log_std_min', 'must be below log_std_max (2.0), got 3.0')]
     """
 
     log_std_mode: Literal["clipped_exp", "tanh"] = "clipped_exp"
-    """How log_std is limited to its range: clamped, or rescaled through tanh."""
+    """How log_std is limited to its range: clamped (clipped_exp), or rescaled through tanh."""
 
     log_std_min: float = -20.0
     """Smallest log standard deviation of the actor."""
@@ -117,7 +117,7 @@ class GaussianHeadConfig(LayersConfig):
 
 @dataclass
 class GaussianNetworkConfig(GaussianHeadConfig, NetworkConfig):
-    """Shape of the critics and of an actor with a Gaussian head.
+    """The networks of critics, and of an actor with a Gaussian head.
 
     >>> GaussianNetworkConfig(num_cells=[64, 64]).log_std_max
     2.0
@@ -126,30 +126,30 @@ class GaussianNetworkConfig(GaussianHeadConfig, NetworkConfig):
 
 @dataclass
 class HybridNetworkConfig(GaussianNetworkConfig):
-    """Shape of critics over both parts of an action, and of an actor with a Gaussian head.
+    """The networks of critics over discrete and continuous actions, and of a Gaussian actor.
 
     >>> HybridNetworkConfig().critic_action_layer
     'first'
     """
 
     critic_action_layer: Literal["first", "last"] = "first"
-    """Hidden layer of the critics that reads the continuous action; last makes critics with a mask
-    quicker where there are many discrete actions."""
+    """Hidden layer of the critics that reads the continuous action; with many discrete actions,
+    last makes masked critics faster."""
 
 
 @dataclass
 class ValueNetworkConfig(GaussianNetworkConfig):
-    """Shape of actor, critics and value network.
+    """The networks of actor, critics and state value.
 
     >>> ValueNetworkConfig().tanh_loc
     False
     """
 
     tanh_loc: bool = False
-    """Limit the mean of the Gaussian to [-1, 1] by a tanh."""
+    """Limit the mean of the Gaussian to [-1, 1] by tanh."""
 
     output_init: PositiveFloat | None = None
-    """Last layers are initialized uniformly within this bound; null for PyTorch's default."""
+    """Bound of the uniform initialization of last layers; null for PyTorch's default."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -167,43 +167,43 @@ class NormalizationConfig:
     """
 
     observations: bool = False
-    """Subtract the running mean of vectors observed, and divide by their standard deviation."""
+    """Normalize vector observations by their running mean and standard deviation."""
 
     rewards: bool | Literal["bounded"] = False
-    """Divide rewards by the running standard deviation of the discounted return; bounded takes a
-    fifth of the largest return where that is more."""
+    """Divide rewards by the running standard deviation of the discounted return; bounded divides
+    by a fifth of the largest return if that is more."""
 
     clip: PositiveFloat | None = 10.0
-    """Largest absolute value of a normalized observation or reward; null for no limit."""
+    """Maximum absolute value of a normalized observation or reward; null for no limit."""
 
 
 @dataclass
 class PriorConfig:
-    """The policy that the learned one is kept close to.
+    """The prior: the policy that the learned one is kept close to.
 
     >>> list(PriorConfig(kind="policy").errors())
     [('run', "must name a run directory where kind is 'policy'")]
     """
 
     kind: Literal["none", "uniform", "same_action", "policy", "factory"] = "uniform"
-    """No prior, uniform over actions, near the previous action, the policy of a run, or a user's
-    own."""
+    """Kind of prior: none, uniform over actions, same_action as in the previous step, the policy of
+    a run, or the result of a factory."""
 
     same_action_prob: UnitFloat = 0.9
-    """Weight of the previous action, for same_action."""
+    """Weight of the previous action, for kind same_action."""
 
     same_action_noise: PositiveFloat = 0.1
-    """Standard deviation around the previous action, as a share of the action's range, for
+    """Standard deviation around the previous action, as a share of the action's range, for kind
     same_action."""
 
     run: str | None = None
-    """Run directory whose trained policy is the prior, or folder of a cloned one, for policy."""
+    """Run directory, or folder of a cloned policy, whose policy is the prior, for kind policy."""
 
     which: Literal["last", "best"] = "last"
-    """Checkpoint of run: the newest, or that of the best evaluation."""
+    """Checkpoint of run: the newest (last), or the checkpoint of the best evaluation (best)."""
 
     factory: str | None = None
-    """module:function that makes a prior for the environment, for factory."""
+    """Function that makes a prior for the environment, as module:function, for kind factory."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""

@@ -1,4 +1,8 @@
-"""Options: their types and bounds, the values that pydantic checks, and conditions between them."""
+"""Options: their types and bounds, and the checks of their values.
+
+The sections of options are in the other files of this package; :mod:`.read` sets them from files
+and from the command line.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from os import PathLike, fspath
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
@@ -22,51 +25,53 @@ NonNegativeInt = Annotated[int, Field(ge=0)]
 PositiveFloat = Annotated[float, Field(gt=0)]
 NonNegativeFloat = Annotated[float, Field(ge=0)]
 ModestInt = Annotated[int, Field(ge=1, le=1_000)]
-"""A count of modules that are built one by one, such as critics."""
+"""A number of modules that are built one by one, such as critics."""
 Widths = Annotated[list[PositiveInt], Field(max_length=1_000)]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-"""The seeds that NumPy, PyTorch and Gymnasium all accept."""
+"""A seed that NumPy, PyTorch and Gymnasium all accept."""
 
 _SIGNS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
 
 def limits_of(hint: Any) -> str:
-    """The limits of the numbers in a type, also inside of unions, lists and mappings.
+    """Return the limits of the numbers in a type as text, also inside unions, lists and mappings.
 
     >>> limits_of(list[Seed] | None), limits_of(str)
     ('>= 0 and < 4294967296', '')
     """
-    found = []
-    for each in getattr(hint, "__metadata__", ()):
-        for bound in each.metadata if isinstance(each, FieldInfo) else [each]:
-            limits = {sign: getattr(bound, name, None) for name, sign in _SIGNS.items()}
-            found += [f"{sign} {limit}" for sign, limit in limits.items() if limit is not None]
-    found += [inner for each in get_args(hint) if (inner := limits_of(each))]
-    return " and ".join(dict.fromkeys(found))
+    texts = [
+        f"{sign} {getattr(bound, name)}"
+        for annotation in getattr(hint, "__metadata__", ())
+        for bound in getattr(annotation, "metadata", ())
+        for name, sign in _SIGNS.items()
+        if hasattr(bound, name)
+    ]
+    texts += filter(None, map(limits_of, get_args(hint)))
+    return " and ".join(dict.fromkeys(texts))
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """One option of a configuration: a field of one of its sections."""
+    """An option of a configuration: a field of one of the sections."""
 
     section: Any
     name: str
     hint: Any
-    """Type of the field."""
+    """The type of the field."""
 
     @property
     def value(self) -> Any:
-        """What the option is set to."""
+        """The current value of the option."""
         return getattr(self.section, self.name)
 
 
 def sections_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The sections of a configuration, inner ones first, each after the prefix of its keys.
+    """Yield pairs of prefix and section of a configuration, inner sections first.
 
     Args:
         config: a (nested) configuration dataclass.
-        prefix: put before each prefix.
+        prefix: a text that every prefix begins with.
 
     >>> from rlkit_sac.runs import RunConfig
     >>> [prefix for prefix, _ in sections_of(RunConfig())]
@@ -80,7 +85,7 @@ def sections_of(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def options_of(config: Any) -> dict[str, Option]:
-    """The options of a configuration by dotted key.
+    """Return the options of a configuration by dotted key.
 
     Args:
         config: a (nested) configuration dataclass.
@@ -99,7 +104,9 @@ def options_of(config: Any) -> dict[str, Option]:
 
 
 def flat_config(config: Any) -> dict[str, Any]:
-    """The options of a run by dotted key, without ``resume``, which does not describe the run.
+    """Return the values of all options by dotted key, except ``resume``.
+
+    A run is described by the other options; ``resume`` says only how it was started.
 
     Args:
         config: a (nested) configuration dataclass.
@@ -108,14 +115,12 @@ def flat_config(config: Any) -> dict[str, Any]:
     >>> flat_config(CheckpointConfig())
     {'interval': 5000, 'keep': 2}
     """
-    options = options_of(config)
-    options.pop("resume", None)
-    return {key: option.value for key, option in options.items()}
+    return {key: option.value for key, option in options_of(config).items() if key != "resume"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PythonObject:
-    """What a file of options holds of an object that has no place there; it equals any object."""
+class ObjectDescription:
+    """The text that a file of options holds in place of a Python object; it equals any object."""
 
     text: str
 
@@ -123,23 +128,24 @@ class PythonObject:
         return True
 
 
-def described(value: Any) -> Iterator[PythonObject]:
-    """The objects in a value of which there is a description alone.
+def find_descriptions(value: Any) -> Iterator[ObjectDescription]:
+    """Yield the descriptions that stand in a value in place of Python objects.
 
-    >>> list(described({"size": 3, "make": [PythonObject("<function make>")]}))
-    [PythonObject(text='<function make>')]
+    >>> list(find_descriptions({"size": 3, "make": [ObjectDescription("<function make>")]}))
+    [ObjectDescription(text='<function make>')]
     """
-    if isinstance(value, PythonObject):
+    if isinstance(value, ObjectDescription):
         yield value
     elif isinstance(value, Mapping | list | tuple):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from described(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from find_descriptions(item)
 
 
 def plain_value(value: Any) -> Any:
-    """A value of Python as YAML has it: arrays, tensors and tuples as lists, paths as texts.
+    """Convert a Python value to the types of YAML.
 
-    Whole numbers are integers, such as 1e6, also as keys, which JSON makes texts.
+    Arrays, tensors and tuples become lists, paths become strings. Whole numbers such as 1e6 become
+    integers, also as keys, which JSON turns into strings.
 
     >>> from pathlib import Path
     >>> plain_value([("no", 1e2), Path("runs"), {"0": 0.5}])
@@ -162,49 +168,51 @@ def plain_value(value: Any) -> Any:
 def read_values(
     hints: Mapping[str, Any], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read the values of options by their types, all at once; nothing but integers is converted.
+    """Check the values of options by their types, all at once.
+
+    Only integers are converted, to floats.
 
     Args:
-        hints: the types by dotted key.
-        values: as :func:`plain_value` makes them, by dotted key; options may be missing.
+        hints: the types of all options by dotted key.
+        values: results of :func:`plain_value` by dotted key; options may be missing.
 
     Returns:
-        The values that are right, and what is wrong with the others, by dotted key: of an option,
-        of an entry of a mapping, or an unknown one.
+        The valid values by dotted key, and the error messages by dotted key. A message may belong
+        to an option, to an entry of a mapping, or to an unknown key.
 
     >>> read_values({"num_cells": list[int], "gamma": UnitFloat}, {"num_cells": [64], "gamma": 2})
     ({'num_cells': [64]}, {'gamma': 'must be less than or equal to 1, got 2'})
     """
-    adapter = _adapter(tuple(hints.items()))
+    adapter = _options_adapter(tuple(hints.items()))
     try:
         return adapter.validate_python(values), {}
     except ValidationError as error:
         problems, order = error.errors(include_url=False), list(values)
     problems.sort(key=lambda problem: order.index(str(problem["loc"][0])))
-    wrong = {problem["loc"][0] for problem in problems}
-    right = {key: value for key, value in values.items() if key not in wrong}
+    invalid = {problem["loc"][0] for problem in problems}
+    valid = {key: value for key, value in values.items() if key not in invalid}
 
     def dotted_key(problem: ErrorDetails) -> str:
         key, *inside = map(str, problem["loc"])
         is_entry = inside and get_origin(hints[key]) is dict
         return f"{key}.{inside[0]}" if is_entry else key
 
-    errors = {key: _describe([*group]) for key, group in groupby(problems, dotted_key)}
-    return adapter.validate_python(right), errors
+    errors = {key: _error_text([*group]) for key, group in groupby(problems, dotted_key)}
+    return adapter.validate_python(valid), errors
 
 
 @cache
-def _adapter(hints: tuple[tuple[str, Any], ...]) -> TypeAdapter[dict[str, Any]]:
+def _options_adapter(hints: tuple[tuple[str, Any], ...]) -> TypeAdapter[dict[str, Any]]:
     make: Any = TypedDict
     options = make("Options", dict(hints), total=False)
     options.__pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     return TypeAdapter(options)
 
 
-def _describe(problems: list[ErrorDetails]) -> str:
-    """Pydantic's words on the innermost value that is wrong, for each type of a union."""
+def _error_text(problems: list[ErrorDetails]) -> str:
+    """Join pydantic's messages about the innermost wrong value, one for each type of a union."""
     value = max(problems, key=lambda problem: len(problem["loc"]))["input"]
-    texts = dict.fromkeys(each["msg"] for each in problems if each["input"] is value)
+    texts = dict.fromkeys(problem["msg"] for problem in problems if problem["input"] is value)
     text = " or ".join(texts).replace(" or Input should be ", " or ")
     is_row = isinstance(value, str) and "," in value and "list" in text
     advice = f"; write '[{value.strip('()')}]'" if is_row else ""
@@ -212,10 +220,14 @@ def _describe(problems: list[ErrorDetails]) -> str:
 
 
 def check_values(hints: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of options, also of NumPy and PyTorch, as their types want them.
+    """Return the values of options, converted to their types from NumPy and PyTorch too.
+
+    Args:
+        hints: the types of all options by name.
+        values: the values by name; options may be missing.
 
     Raises:
-        ConfigError: with a line for each that is wrong.
+        ConfigError: values are wrong; the error has a line for each.
 
     >>> check_values({"gamma": UnitFloat}, {"gamma": 1.5})
     Traceback (most recent call last):
@@ -228,11 +240,11 @@ def check_values(hints: Mapping[str, Any], values: Mapping[str, Any]) -> dict[st
 
 
 def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
-    """Yield the schedules of options that cannot change, or with values out of range.
+    """Yield the errors of schedules: of options that cannot change, and of values out of range.
 
     Args:
-        section: of the loss or of the update, with ``schedules``, and the names of options that may
-            have one in ``scheduled``; learning rates may, too.
+        section: the section of the loss or of the update. Options that its ``scheduled`` names and
+            learning rates may have an entry in its ``schedules``.
 
     >>> from rlkit_sac.config import UpdateConfig
     >>> list(schedule_errors(UpdateConfig(schedules={"lr_actr": {0: 1e-3}})))
@@ -252,9 +264,9 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
         elif not points:
             problems = [f"{name} needs a value at one number of frames at least"]
         else:
-            problems = [f"{name} must name frames from 0 on, got {at}" for at in points if at < 0]
-            # A schedule of a learning rate may end at 0.
-            checked = {at: value for at, value in points.items() if value or name not in rates}
+            problems = [f"{name} must name frames from 0 on, got {n}" for n in points if n < 0]
+            # A schedule of a learning rate may end at 0, where the option must be above.
+            checked = {n: value for n, value in points.items() if value or name not in rates}
             hint: Any = hints[name]
             _, errors = read_values({name: dict[int, hint]}, {name: checked})
             problems += [f"{name} {text}" for text in errors.values()]
@@ -264,15 +276,15 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
 
 
 def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, str]]:
-    """List all that is wrong in a configuration, as pairs of dotted key and message.
+    """Return all errors in a configuration, as pairs of dotted key and message.
 
     Every field must be of its type and within its limits, and every number finite. A section may
-    add a method ``errors()`` for conditions between its fields, which gives such pairs.
+    have a method ``errors()``, which yields such pairs for conditions between fields.
 
     Args:
         config: an instance of a (nested) configuration dataclass.
-        wrong: keys whose values could not be read and are those of the defaults; conditions of
-            their sections are skipped, as those of options that have an error.
+        wrong: keys of values that could not be read, so that the options have their defaults. The
+            conditions of a section are skipped where one of its options is wrong.
 
     >>> from rlkit_sac.config import LossConfig
     >>> config_errors(LossConfig(gamma=1.5))
@@ -281,23 +293,23 @@ def config_errors(config: Any, wrong: Collection[str] = ()) -> list[tuple[str, s
     options = options_of(config)
     hints = {key: option.hint for key, option in options.items()}
     _, errors = read_values(hints, {key: option.value for key, option in options.items()})
-    found = [*errors.items()]
+    problems = [*errors.items()]
     for prefix, section in sections_of(config):
         if hasattr(section, "errors") and not any(
             key.startswith(prefix) for key in (*wrong, *errors)
         ):
-            found += [(prefix + key, text) for key, text in section.errors()]
-    return found
+            problems += [(prefix + key, text) for key, text in section.errors()]
+    return problems
 
 
 def check_config(config: Any) -> None:
-    """Raise one error with all that is wrong in a configuration.
+    """Refuse a configuration that has errors.
 
     Args:
-        config: as in :func:`config_errors`.
+        config: an instance of a (nested) configuration dataclass.
 
     Raises:
-        ConfigError: with one line for each problem, which begins with the dotted key.
+        ConfigError: the configuration has errors; each is a line that begins with the dotted key.
 
     >>> from rlkit_sac.config import LossConfig
     >>> check_config(LossConfig(gamma=1.5))

@@ -1,8 +1,7 @@
-"""From YAML files and the command line to one checked configuration."""
+"""Reading of options: YAML files, the command line and values of Python, into a configuration."""
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections import Counter
@@ -13,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import yaml
 
-from rlkit_sac.config.help import format_help
+from rlkit_sac.config.help import format_help, unknown_option
 from rlkit_sac.config.options import (
+    ObjectDescription,
     Option,
-    PythonObject,
     config_errors,
     options_of,
     plain_value,
@@ -24,20 +23,20 @@ from rlkit_sac.config.options import (
     sections_of,
 )
 from rlkit_sac.config.shipped import default_config, find_config
-from rlkit_sac.errors import ConfigError, named, refuse, repeated_options
+from rlkit_sac.errors import ConfigError, prefix_errors, refuse, repeated_options
 
 Config = TypeVar("Config")
-StoredOptions = Callable[[str], Mapping[str, Any]]
+StoredOptions = Callable[[Any], Mapping[str, Any]]
 
 
 class Setting(NamedTuple):
-    """A value given for an option.
+    """A value that was given for an option.
 
     Attributes:
-        key: dotted.
-        value: what was given.
-        where: how errors name its place: ``--seed``, or ``pendulum.yaml: seed``.
-        is_text: whether it is a text of the command line.
+        key: the dotted key of the option, or of an entry of an option that is a mapping.
+        value: the value as it was given.
+        where: the place of the value, for errors: ``--seed``, or ``pendulum.yaml: seed``.
+        is_text: whether the value is a string of the command line, which has yet to be read.
     """
 
     key: str
@@ -47,24 +46,25 @@ class Setting(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML 1.2's core schema, where no, 9:30 and 1_000 are texts and 010 is ten.
+    """A loader of YAML 1.2's core schema, in which no, 9:30 and 1_000 are strings and 010 is ten.
 
-    A key that appears twice is refused.
+    It refuses a key that appears twice.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         scalars = (key for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         names = Counter((key.value, key.tag) for key in scalars)
-        if twice := [name for (name, _), count in names.items() if count > 1]:
-            text = f"key {twice[0]!r} appears twice"
+        if repeated := [name for (name, _), count in names.items() if count > 1]:
+            text = f"key {repeated[0]!r} appears twice"
             raise yaml.constructor.ConstructorError(problem=text, problem_mark=node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what :class:`_Loader`, and YAML 1.1 too, reads back equal.
+    """A dumper whose output both :class:`_Loader` and loaders of YAML 1.1 read back equal.
 
-    Of objects other than numbers, texts, lists, tuples, sets and mappings it writes a description.
+    It writes a description of objects other than numbers, strings, lists, tuples, sets and
+    mappings.
     """
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -73,7 +73,7 @@ class _Dumper(yaml.SafeDumper):
 
 _TAG = "tag:yaml.org,2002:"
 _TUPLE, _OBJECT = f"{_TAG}python/tuple", "!python"
-_Loader.yaml_implicit_resolvers = {}  # not those of YAML 1.1
+_Loader.yaml_implicit_resolvers = {}  # PyYAML's own are those of YAML 1.1
 for _name, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
@@ -89,9 +89,9 @@ _Loader.add_constructor(
 _Loader.add_constructor(
     _TUPLE, lambda self, node: tuple(self.construct_sequence(cast(yaml.SequenceNode, node), True))
 )
-_Loader.add_constructor(_OBJECT, lambda _, node: PythonObject(node.value))
+_Loader.add_constructor(_OBJECT, lambda _, node: ObjectDescription(node.value))
 _Dumper.add_representer(tuple, lambda self, value: self.represent_sequence(_TUPLE, value))
-_Dumper.add_representer(PythonObject, lambda self, it: self.represent_scalar(_OBJECT, it.text))
+_Dumper.add_representer(ObjectDescription, lambda self, it: self.represent_scalar(_OBJECT, it.text))
 
 
 def _represent_object(dumper: _Dumper, value: Any) -> yaml.Node:
@@ -104,7 +104,7 @@ _Dumper.add_multi_representer(object, _represent_object)
 
 
 def to_yaml(values: dict[str, Any]) -> str:
-    """Write nested values as YAML that :func:`read_yaml` reads back equal, in the given order.
+    """Return nested values as YAML that :func:`read_yaml` reads back equal, in the given order.
 
     >>> print(to_yaml({"seed": 0, "network": {"num_cells": [64, 64]}, "id": "1e3"}), end="")
     seed: 0
@@ -118,19 +118,19 @@ def to_yaml(values: dict[str, Any]) -> str:
 
 
 def from_yaml(text: str) -> Any:
-    """Read what :func:`to_yaml` wrote."""
+    """Return the values in a text that :func:`to_yaml` made."""
     return yaml.load(text, _Loader)
 
 
 def read_yaml(file: Path, config: Any) -> list[Setting]:
-    r"""Read a file of options.
+    r"""Return the options that a file sets.
 
     Args:
-        file: in YAML.
-        config: whose sections are nested mappings of the file, or prefixes of its keys.
+        file: the YAML file. A section is a nested mapping, or a prefix of dotted keys.
+        config: the configuration that has the sections.
 
     Raises:
-        ConfigError: if the file cannot be read.
+        ConfigError: the file cannot be read.
 
     >>> import tempfile
     >>> from rlkit_sac.runs import RunConfig
@@ -143,42 +143,48 @@ def read_yaml(file: Path, config: Any) -> list[Setting]:
         with file.open(encoding="utf-8") as opened:
             content = yaml.load(opened, _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        text = " ".join(str(error).split())  # which names the line
+        text = " ".join(str(error).split())  # YAML's errors name the line
         raise ConfigError(f"{file} cannot be read: {text}") from error
     if not isinstance(content, Mapping | None):
         raise ConfigError(f"{file}: the file must hold 'key: value' lines, not {content!r}")
-    return list(_walk(content or {}, config, where=f"{file}: "))
+    return list(_nested_settings(content or {}, config, where=f"{file}: "))
 
 
 def _read_files(name: Any, config: Any, reading: tuple[Path, ...] = ()) -> list[Setting]:
-    """The settings of a file, after those of the one that its own ``config`` names, beside it."""
+    """Return the settings of the file that a ``config`` entry names, those it builds upon first.
+
+    Args:
+        name: the entry: a path, or the name of a file that the recipe comes with.
+        config: the configuration of the recipe.
+        reading: the files that build upon this one; the name is looked up beside the last.
+    """
     if not isinstance(name, str | PathLike):
         raise ConfigError(f"wanted the name of a file, got {name!r}")
     beside = reading[-1].parent / name if reading else Path(name)
     file = beside if reading and beside.is_file() else find_config(str(name), type(config))
     if file in reading:
         raise ConfigError(f"{file} builds upon itself")
-    first, own = [], []
+    base_settings, settings = [], []
     for setting in read_yaml(file, config):
         if setting.key == "config":
-            with named(setting.where):
-                first += _read_files(setting.value, config, (*reading, file))
+            with prefix_errors(setting.where):
+                base_settings += _read_files(setting.value, config, (*reading, file))
         elif setting.key != "resume":
-            own.append(setting)
+            settings.append(setting)
         elif setting.value:
             raise ConfigError(f"{setting.where}: give the run to resume by --resume")
-    return first + own
+    return base_settings + settings
 
 
-def _walk(
+def _nested_settings(
     values: Mapping[str, Any], config: Any, where: str, prefix: str = ""
 ) -> Iterator[Setting]:
-    """The settings in nested values, as those of a file, by the sections of a configuration."""
+    """Yield a setting for each value in nested mappings, by the sections of a configuration."""
     sections = dict(sections_of(config))
     for name, value in values.items():
         key = f"{prefix}{name}"
         if f"{key}." in sections and isinstance(value, Mapping | None):
-            yield from _walk(value or {}, config, where, f"{key}.")
+            yield from _nested_settings(value or {}, config, where, f"{key}.")
         else:
             yield Setting(key, value, f"{where}{key}")
 
@@ -195,8 +201,8 @@ def parse_config(config_class: type[Config], argv: Sequence[str] | None = None) 
         argv: the arguments after the program's name; default ``sys.argv[1:]``.
 
     Raises:
-        ConfigError: with one line for each unknown key, wrong type, value out of range or
-            unreadable file; all of them at once.
+        ConfigError: keys are unknown, values are of a wrong type or out of range, or files cannot
+            be read. The error has a line for each, all at once.
 
     >>> from rlkit_sac.config import UpdateConfig
     >>> parse_config(UpdateConfig, ["--lr_actor", "1e-3", "--periods.target", "2"]).periods
@@ -223,49 +229,48 @@ def set_options(
     """Set the options of configurations, and check them.
 
     Args:
-        configs: configuration dataclasses with their defaults; no two of them share a key. The last
-            one is that of the recipe, whose examples ``--help`` shows.
-        given: a command line as in `parse_config`, or values by dotted key or nested by section,
-            whose ``config`` may be such values too, which the others override.
-        stored_options: the options by dotted key of the run that ``--resume`` names; the files and
-            the command line override them.
+        configs: configuration dataclasses with their defaults, no two with a key in common. The
+            last one is the recipe's; ``--help`` shows the examples of its module.
+        given: a command line as in `parse_config`, or values by dotted key or nested by section.
+            An entry ``config`` may hold such values too; the others override them.
+        stored_options: a function that returns the options of the run that ``--resume`` names, by
+            dotted key. Files and command line override them.
 
     Returns:
-        Where each key was set that has no default any more, and a line for each problem.
+        The place where each option was set, by dotted key, and a line for each problem.
 
     >>> from rlkit_sac.config import CheckpointConfig
     >>> set_options([CheckpointConfig()], ["--keep", "3"])
     ({'keep': '--keep'}, [])
     """
     recipe = configs[-1]
-    options = {key: option for each in configs for key, option in options_of(each).items()}
+    options = {key: option for config in configs for key, option in options_of(config).items()}
     problems: list[str] = []
     if isinstance(given, Mapping):
         direct = _python_settings(given, recipe)
     else:
-        direct, problems = _command_line(given)
+        direct, problems = _command_line_settings(given)
     file = default_config(type(recipe))
-    if file is not None and not {"config", "resume"}.intersection(each.key for each in direct):
-        defaults = {each.key: plain_value(each.value) for each in read_yaml(file, recipe)}
-        problems += [f"{file}: {key}: {text}" for key, text in _set(options, defaults).items()]
+    if file is not None and not {"config", "resume"} & {setting.key for setting in direct}:
+        defaults = {key: plain_value(value) for key, value, *_ in read_yaml(file, recipe)}
+        errors = _set_values(options, defaults)
+        problems += [f"{file}: {key}: {text}" for key, text in errors.items()]
     if {"-h", "--help"} & set(given):
         print(format_help(type(recipe), options, every="all" in given), end="")
         raise SystemExit(0)
     settings: list[Setting] = []
     # A resumed run starts from its stored options, which files and command line may change.
     order = {"resume": 0, "config": 1}
-    for setting in sorted(direct, key=lambda each: order.get(each.key, 2)):
-        value = setting.value
-        is_run = setting.key == "resume" and isinstance(value, str | PathLike)
+    for key, value, place, _ in sorted(direct, key=lambda setting: order.get(setting.key, 2)):
         try:
-            if setting.key == "config":
+            if key == "config":
                 settings += _read_files(value, recipe)
-                vars(recipe).update(configuration=Path(value).stem)
-            elif is_run and stored_options is not None:
-                stored = stored_options(value)
-                settings += [Setting(key, stored[key], f"{value}: {key}") for key in stored]
-        except (ConfigError, OSError) as error:
-            problems.append(f"{setting.where}: {error}")
+                recipe.configuration = Path(value).stem
+            elif key == "resume" and stored_options and isinstance(value, str | PathLike):
+                stored = stored_options(value).items()
+                settings += [Setting(name, item, f"{value}: {name}") for name, item in stored]
+        except (ConfigError, OSError) as error:  # noqa: PERF203
+            problems.append(f"{place}: {error}")
     settings += [setting for setting in direct if setting.key != "config"]
     values: dict[str, Any] = {}
     where: dict[str, str] = {}
@@ -273,7 +278,7 @@ def set_options(
         key = _option_key(setting.key, options)
         where[key] = where[setting.key] = setting.where
         values[key] = _new_value(setting, key, options, values)
-    errors = _set(options, values)
+    errors = _set_values(options, values)
     for key, text in errors.items():
         place = where.get(key) or where[_option_key(key, options)]
         if key in values and key not in options:
@@ -281,23 +286,23 @@ def set_options(
         problems.append(f"{place}: {text}")
     problems += [
         f"{where.get(key, key)}: {text}"
-        for each in configs
-        for key, text in config_errors(each, errors)
+        for config in configs
+        for key, text in config_errors(config, errors)
     ]
     return where, problems
 
 
-def _set(options: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, str]:
-    """Set the options whose values are right; returns what is wrong with the others."""
+def _set_values(options: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, str]:
+    """Set the options whose values are valid, and return the errors of the others by key."""
     hints = {key: option.hint for key, option in options.items()}
-    right, errors = read_values(hints, values)
-    for key, value in right.items():
+    valid, errors = read_values(hints, values)
+    for key, value in valid.items():
         setattr(options[key].section, options[key].name, value)
     return errors
 
 
-def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
-    """The options of a command line, and a line for each that is not written as one."""
+def _command_line_settings(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
+    """Return the settings on a command line, and a line for each mistake in how it is written."""
     settings: list[Setting] = []
     problems, groups = repeated_options(argv), [[""]]
     for word in argv:
@@ -319,67 +324,36 @@ def _command_line(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:
 
 
 def _python_settings(given: Mapping[str, Any], config: Any) -> list[Setting]:
-    """The options among values of Python, by dotted keys or nested."""
-    direct = dict(given)
-    first = direct.pop("config") if isinstance(direct.get("config"), Mapping) else {}
-    return [*_walk(first, config, "config: "), *_walk(direct, config, "")]
+    """Return the settings in values of Python, by dotted keys or nested."""
+    values = dict(given)
+    base = values.pop("config") if isinstance(values.get("config"), Mapping) else {}
+    return [*_nested_settings(base, config, "config: "), *_nested_settings(values, config, "")]
 
 
 def _option_key(key: str, options: Mapping[str, Option]) -> str:
-    """The option that a key means: itself, or the mapping that it names an entry of."""
-    mappings = (
-        name
-        for name, option in options.items()
-        if key.startswith(f"{name}.") and get_origin(option.hint) is dict
-    )
-    return key if key in options else next(mappings, key)
-
-
-# What other libraries call some options.
-_ELSEWHERE = {
-    **{"learning_rate": "lr", "buffer_size": "capacity", "gradient_steps": "utd_ratio"},
-    **{"train_freq": "frames_per_batch", "tau": "target_update_tau", "ent_coef": "alpha_init"},
-    **{"total_timesteps": "total_frames", "n_envs": "num_envs", "net_arch": "num_cells"},
-    **{"hidden_sizes": "num_cells", "verbose": "progress", "env_kwargs": "kwargs"},
-}
-
-
-def unknown_option(key: str, options: Mapping[str, Option], dashes: str = "") -> str:
-    """What is said of an option that does not exist: the names that come near.
-
-    Args:
-        key: that was given.
-        options: all options by dotted key.
-        dashes: written before options.
-
-    >>> from rlkit_sac.config import UpdateConfig
-    >>> unknown_option("update_tau", options_of(UpdateConfig()), "--")
-    'unknown option; did you mean --target_update_tau?'
-    """
-    if inside := [each for each in options if each.startswith(f"{key}.")]:
-        return f"is a section; its options are {', '.join(dashes + each for each in inside)}"
-    ends = {each: each.rpartition(".")[2] for each in options}
-    name = key.replace("-", "_").rpartition(".")[2]
-    name = _ELSEWHERE.get(name, name)
-    near = [each for each in options if ends[each] == name]
-    near = near or difflib.get_close_matches(key, options, n=1, cutoff=0.75)
-    if not near:
-        close = difflib.get_close_matches(name, ends.values(), n=1)
-        near = [each for each in options if ends[each] in close or name in ends[each].split("_")]
-    advice = f"did you mean {' or '.join(dashes + each for each in near[:3])}?"
-    return f"unknown option; {advice if near else 'see --help all'}"
+    """Return the key of the option that a key belongs to: itself, or a mapping with this entry."""
+    mappings = (name for name, option in options.items() if get_origin(option.hint) is dict)
+    owners = [key] if key in options else [x for x in mappings if key.startswith(f"{x}.")]
+    return next(iter(owners), key)
 
 
 def _new_value(
     setting: Setting, key: str, options: Mapping[str, Option], values: Mapping[str, Any]
 ) -> Any:
-    """The value that a setting gives the option ``key``, which earlier ones gave ``values``."""
+    """Return the value of an option after a setting.
+
+    Args:
+        setting: the setting, of the whole option or of an entry of it.
+        key: the key of the option.
+        options: all options by dotted key.
+        values: the values of options from earlier settings.
+    """
     if key not in options:
         return setting.value
     option, entry = options[key], setting.key[len(key) + 1 :]
     hint = get_args(option.hint)[1] if entry else option.hint
     value = _read_text(setting.value, hint) if setting.is_text else setting.value
-    if hint is not Any and Any not in get_args(hint):  # what the task takes stays as it is
+    if hint is not Any and Any not in get_args(hint):  # arguments of the task stay as they are
         value = plain_value(value)
     if not entry:
         return value
@@ -388,7 +362,11 @@ def _new_value(
 
 
 def _read_text(text: str, hint: Any) -> Any:
-    """The value of a text of the command line: itself where the option takes it, or as YAML."""
+    """Return the value of a string of the command line, which may be YAML.
+
+    Where the type allows both, the string itself is the value, except for null and for the type
+    Any, which take the YAML.
+    """
     try:
         value = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError):
@@ -396,5 +374,5 @@ def _read_text(text: str, hint: Any) -> Any:
     if value is None and text.startswith("#"):
         value = text
     values = [value, text] if value is None or hint is Any else [text, value]
-    right = (each for each in values if not read_values({"": hint}, {"": plain_value(each)})[1])
-    return next(right, value)
+    valid = (item for item in values if not read_values({"": hint}, {"": plain_value(item)})[1])
+    return next(valid, value)

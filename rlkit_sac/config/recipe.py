@@ -22,15 +22,15 @@ from rlkit_sac.config.options import PositiveFloat, Seed
 from rlkit_sac.config.run import CheckpointConfig, EvaluationConfig, LoggingConfig, WarmStartConfig
 from rlkit_sac.config.update import StepConfig, UpdateConfig
 
-#: Longest rows of which a memory's update is compiled: each step adds to the graph.
+#: Longest rows for which the update of a memory is compiled, since each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
 
 
 @dataclass
 class BaseRunConfig:
-    """A run of a recipe, whatever its algorithm.
+    """The options of a run, for any algorithm.
 
-    A recipe's own configuration inherits these sections, and replaces ``network``, ``loss`` and
+    The configuration of a recipe inherits these sections, and replaces ``network``, ``loss`` and
     others by its own.
 
     >>> BaseRunConfig(seed=3).env.num_envs
@@ -51,52 +51,59 @@ class BaseRunConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     warm_start: WarmStartConfig = field(default_factory=WarmStartConfig)
     resume: str | None = None
-    """Run directory to resume, or one of its checkpoints; its options are those of the run."""
+    """Run directory to resume, or one of its checkpoints; the options of that run are kept."""
     device: str = "auto"
-    """Where to compute: auto, cpu, cuda, cuda:<index> or mps."""
+    """Device to compute on: auto, cpu, cuda, cuda:<index> or mps."""
     compile: Literal["auto"] | bool = "auto"
     """Compile the update: true from the first on, false never, auto after the first thousand."""
     num_threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    """PyTorch's CPU threads: two are faster on an idle machine, far slower on a busy one."""
+    """Number of PyTorch's CPU threads; two are faster on an idle machine, far slower on a busy
+    one."""
     time_limit: PositiveFloat | None = None
-    """Seconds after which the run saves and ends with exit code 75, for --resume; null for none."""
+    """Seconds after which the run saves and ends with exit code 75, for a resume; null for none."""
 
-    # No option: the name of the `--config` file.
+    # The name of the `--config` file, which is no option.
     configuration: ClassVar[str] = "default"
 
-    # Of compile: auto, so that short runs are spared the time of compiling.
+    # With compile: auto, short runs are spared the time of compiling.
     uncompiled_updates: ClassVar[int] = 1_000
 
     @property
     def has_memory(self) -> bool:
-        """Whether networks have a memory, which a user's own section need not say."""
+        """Whether the networks have a memory; a user's own section need not have the option."""
         return getattr(self.network, "memory", "none") != "none"
 
     @property
     def row_length(self) -> int:
-        """Frames of a row of a sample."""
+        """The number of frames in each row of a sample."""
         return self.replay.slice_length
 
     @property
     def critic_keys(self) -> list[str] | None:
-        """What critics observe, if not the same as the policy."""
+        """The keys that critics observe; None if they observe the same as the policy."""
         return getattr(self.network, "critic_keys", None)
 
     @property
     def batch_envs(self) -> int:
-        """Environments whose frames make up a batch of the collector."""
-        return self.workers.batch_envs(self.env.num_envs)
+        """The number of environments whose frames make up a batch of the collector."""
+        processes = 1 if self.workers.is_async else max(self.workers.number, 1)
+        return processes * self.env.num_envs
 
     def replay_layout(self) -> dict[str, Any]:
-        """How batches extend the replay buffer, as arguments of samplers."""
+        """Return the layout of the batches, as keyword arguments of samplers."""
         # Consecutive batches of asynchronous workers are of different environments.
-        own = {"within_batches": self.workers.is_async, "frame_stack": self.env.frame_stack}
-        return self.collector.replay_layout(self.batch_envs) | own
+        layout = {"within_batches": self.workers.is_async, "frame_stack": self.env.frame_stack}
+        return self.collector.replay_layout(self.batch_envs) | layout
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
-        for name, text in self.replay.memory_errors(self.row_length, memory=self.has_memory):
-            yield f"replay.{name}", text
+        if not self.has_memory:
+            text = "is for networks with a memory: set network.memory, or leave it out"
+            names = [name for name in ("burn_in", "store_state") if getattr(self.replay, name)]
+            yield from ((f"replay.{name}", text) for name in names)
+        elif self.row_length <= self.replay.burn_in:
+            text = f"must leave frames to learn from: below {self.row_length}, "
+            yield "replay.burn_in", f"{text}got {self.replay.burn_in}"
         if self.workers.mode == "async" and not self.workers.number:
             text = "async needs workers, but workers.number is 0: set it, or leave the mode out"
             yield "workers.mode", text
@@ -105,13 +112,13 @@ class BaseRunConfig:
             yield "workers.mode", text
 
     def planned_updates(self) -> float:
-        """About how many updates the run makes; infinity where the recipe does not say."""
+        """Return the approximate number of updates in the run; infinity if it is not known."""
         return float("inf")
 
 
 @dataclass
 class RunConfig(BaseRunConfig):
-    """A run of a recipe of soft actor-critic.
+    """The options of a run of soft actor-critic.
 
     >>> list(RunConfig(loss=LossConfig(lmbda=0.9)).errors())
     [('loss.lmbda', 'is 0.9, which needs slices of more than one frame: set replay.slice_length')]
@@ -125,10 +132,9 @@ class RunConfig(BaseRunConfig):
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
 
     def planned_updates(self) -> float:
-        """How many updates the run makes."""
-        return (
-            self.collector.total_frames - self.collector.learning_starts
-        ) * self.update.utd_ratio
+        """Return the number of updates in the run."""
+        frames = self.collector.total_frames - self.collector.learning_starts
+        return frames * self.update.utd_ratio
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -157,6 +163,6 @@ class RunConfig(BaseRunConfig):
             if names:
                 yield "replay.n_steps", f"must be 1 with {names}, got {self.replay.n_steps}"
         if self.workers.is_async and self.normalization.rewards:
-            # The returns of an environment would be mixed with those of another worker's.
+            # The returns of an environment would be mixed with the returns of another worker's.
             text = "must be false where workers.mode is async, and network.critic_atoms null then"
             yield "normalization.rewards", text

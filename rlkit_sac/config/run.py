@@ -1,4 +1,4 @@
-"""Evaluation, checkpoints and output of a run, and the run it starts from."""
+"""Options of evaluation, checkpoints, output, warm start, and of runs with several seeds."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ class EvaluationConfig:
     """Frames between two evaluations."""
 
     episodes: Annotated[int, Field(ge=1, le=100_000)] = 10
-    """Episodes of one evaluation."""
+    """Number of episodes in each evaluation."""
 
     deterministic: bool = True
-    """Act with the mode of the policy instead of a sample."""
+    """Act by the mode of the policy instead of a sample."""
 
     epsilon: UnitFloat = 0.0
-    """Probability with which each action of a deterministic evaluation is a sample after all."""
+    """Probability that an action of a deterministic evaluation is sampled from the policy."""
 
     stop_at: float | None = None
-    """Mean return of an evaluation at which the run ends early; null to use all frames."""
+    """Mean return of an evaluation at which the run ends early; null to train for all frames."""
 
     kwargs: dict[str, Any] = field(default_factory=dict)
-    """Keyword arguments of the evaluation's environment, besides or in place of env.kwargs."""
+    """Keyword arguments of the evaluation environment, which override those of env.kwargs."""
 
     video: bool = False
     """Record a video of the best policy when the run ends."""
 
     def env(self, training: EnvConfig) -> EnvConfig:
-        """The task as evaluations have it.
+        """Return the options of the evaluation environment.
 
         Args:
-            training: the task as training has it.
+            training: the options of the training environment.
         """
         return replace(training, kwargs={**training.kwargs, **self.kwargs})
 
@@ -58,7 +58,7 @@ class EvaluationConfig:
 
 @dataclass
 class CheckpointConfig:
-    """How often the whole state of a run is saved, and how many checkpoints are kept.
+    """Interval and number of the checkpoints, which hold the whole state of a run.
 
     >>> CheckpointConfig().keep
     2
@@ -68,26 +68,26 @@ class CheckpointConfig:
     """Frames between two checkpoints."""
 
     keep: PositiveInt = 2
-    """Newest checkpoints kept, besides that of the best evaluation."""
+    """Number of newest checkpoints to keep, beside the checkpoint of the best evaluation."""
 
 
 @dataclass
 class LoggingConfig:
-    """Where a run is written, and what it shows.
+    """The folder of runs, and the output of a run.
 
     >>> LoggingConfig().dir
     'runs'
     """
 
     dir: Annotated[str, Field(min_length=1)] = "runs"
-    """Folder under which each run gets its own directory."""
+    """Folder in which each run gets a directory."""
 
     interval: PositiveInt = 500
     """Frames between two rows of metrics.csv."""
 
     episodes_per_write: PositiveInt = 64
-    """Most rows of episodes.csv for a batch, on a GPU for those between two rows of metrics.csv; of
-    more episodes that end in it one row has the means."""
+    """Maximum number of rows of episodes.csv for a batch, or on a GPU for all batches between two
+    rows of metrics.csv. If more episodes end, one row holds their means."""
 
     progress: bool = True
     """Show a progress bar."""
@@ -99,7 +99,7 @@ class LoggingConfig:
     """Also send the numbers of the CSV files to Weights & Biases."""
 
     wandb_project: str = "rlkit_sac"
-    """Project of Weights & Biases that the run belongs to."""
+    """Project of the run on Weights & Biases."""
 
 
 @dataclass
@@ -116,8 +116,8 @@ class WarmStartConfig:
     modules: list[Literal["actor", "qvalue", "value", "alpha"]] = field(
         default_factory=lambda: ["actor", "qvalue", "alpha"]
     )
-    """Which modules: actor, qvalue (critics and their targets), value (value network and its
-    target), alpha."""
+    """Modules to initialize: actor, qvalue (critics and their targets), value (value network and
+    its target), alpha."""
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
@@ -128,38 +128,37 @@ class WarmStartConfig:
 
 
 @dataclass
-class SeveralOptions:
-    """Several runs instead of one, for the seeds of a comparison.
+class SeedsConfig:
+    """Options of a comparison: one run for each of several seeds.
 
-    >>> SeveralOptions(seeds="0-2,7").numbers()
+    >>> SeedsConfig(seeds="0-2,7").seed_list()
     [0, 1, 2, 7]
-    >>> list(SeveralOptions(jobs=2).errors())
+    >>> list(SeedsConfig(jobs=2).errors())
     [('jobs', 'give the seeds too, for example --seeds 0,1,2')]
     """
 
     seeds: str | None = None
-    """Run each of these seeds, such as 0,1,2 or 0-4, with a joint table and figure at the end."""
+    """Seeds of several runs, such as 0,1,2 or 0-4, with a joint table and figure at the end."""
 
     jobs: PositiveInt = 1
-    """Runs at a time, each in a process of its own."""
+    """Number of runs at the same time, each in its own process."""
 
-    def numbers(self) -> list[int]:
-        """The seeds to run, in order.
+    def seed_list(self) -> list[int]:
+        """Return the seeds to run, in order.
 
         Raises:
-            ValueError: if they cannot be read, or one comes twice.
+            ValueError: the seeds cannot be read, or one of them comes twice.
         """
         text = (self.seeds or "").replace(" ", "")
         seeds: list[int] = []
         for part in text.split(","):
             match = re.fullmatch("([0-9]{1,10})(?:-([0-9]{1,10}))?", part)
-            found = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
-            if not found:
+            span = range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+            if not span:
                 raise ValueError(f"expected seeds such as 0,1,2 or 0-4, got {text!r}")
-            seeds += found
-        twice = [seed for seed in seeds if seeds.count(seed) > 1]
-        if twice:
-            raise ValueError(f"{min(twice)} comes twice in {text!r}")
+            seeds += span
+        if repeated := [seed for seed in seeds if seeds.count(seed) > 1]:
+            raise ValueError(f"{min(repeated)} comes twice in {text!r}")
         if max(seeds) >= 2**32:
             raise ValueError(f"must be >= 0 and < {2**32}, got {max(seeds)}")
         return seeds
@@ -168,7 +167,7 @@ class SeveralOptions:
         """Yield the conditions that do not hold."""
         if self.seeds is not None:
             try:
-                self.numbers()
+                self.seed_list()
             except ValueError as error:
                 yield "seeds", str(error)
         elif self.jobs > 1:

@@ -1,4 +1,4 @@
-"""The updates of a run."""
+"""Options of the updates."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ class StepConfig:
     """
 
     max_grad_norm: PositiveFloat | None = None
-    """Largest gradient norm of each optimizer group; null for no limit."""
+    """Maximum gradient norm of each optimizer; null for no limit."""
 
     target_update_tau: Annotated[float, Field(gt=0, le=1)] = 0.005
     """Polyak rate tau of the target networks."""
 
     matmul_precision: MatmulPrecision = "auto"
-    """Float32 matrix products on a CPU: exact as PyTorch has them, auto as exact but fast; bfloat16
-    also rounds the factors of hidden layers in compiled updates, where the processor has it."""
+    """Float32 matrix products on a CPU: exact is PyTorch's default, auto is as precise and often
+    faster. bfloat16 also rounds the factors of hidden layers in compiled updates, on processors
+    that have it."""
 
     cuda_graph: bool = False
     """Capture compiled updates as CUDA graphs on a GPU, which has not run on a real one."""
 
     random_shift: Annotated[int, Field(ge=0, le=64)] = 0
-    """Pixels by which images from replay are shifted at most, at random, each sample and its next
-    state by themselves; 4 as published for 84 x 84; 0 for none."""
+    """Maximum random shift of images from replay in pixels, drawn separately for each sample and
+    for its next state; 4 as published for 84 x 84, 0 for none."""
 
     schedules: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Values that change with the frames, linearly between those given, instead of the options:
+    """Options that change with the frames, linearly between the values given:
     {lr_actor: {0: 0.001, 100000: 0}}."""
 
     scheduled: ClassVar[tuple[str, ...]] = ("target_update_tau", "max_grad_norm")
 
     def arguments(self) -> dict[str, Any]:
-        """The options of an :class:`~rlkit_sac.updates.Update` that have the same name there."""
+        """Return the keyword arguments of an :class:`~rlkit_sac.updates.Update`."""
         names = ("max_grad_norm", "matmul_precision", "cuda_graph")
         return {name: getattr(self, name) for name in names}
 
@@ -60,7 +61,7 @@ class StepConfig:
 
 @dataclass
 class UpdateConfig(StepConfig):
-    """The gradient steps: their order, learning rates and number per frame.
+    """Options of the gradient steps: learning rates, number per frame, and order.
 
     >>> list(UpdateConfig(order=["joint", "actor", "target"]).errors())
     [('order', "'joint' already holds every loss: remove 'actor'")]
@@ -79,30 +80,30 @@ class UpdateConfig(StepConfig):
     """Learning rate of the temperature."""
 
     utd_ratio: PositiveFloat = 1.0
-    """Updates per frame."""
+    """Number of updates per frame."""
 
     order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])
-    """Steps of one update, in order; joint minimizes all losses together, a nested list some of
+    """Steps of an update, in order: joint minimizes all losses together, a nested list some of
     them, target updates the target networks."""
 
     periods: dict[str, PositiveInt] = field(default_factory=dict)
-    """Take a step only at every n-th update, for example {actor: 2}; 1 where not named."""
+    """Periods of steps that are taken only at every n-th update, for example {actor: 2}."""
 
     recompute: bool | list[str] = False
-    """Compute the losses again for each step of order, or from the named steps on, instead of once
+    """Compute the losses again for each step of order, or before the named steps, instead of once
     for all steps."""
 
     adam_eps: PositiveFloat = 1e-8
     """Term added to Adam's denominator."""
 
     def arguments(self) -> dict[str, Any]:
-        """The options of an :class:`~rlkit_sac.updates.Update` but for its steps."""
+        """Return the keyword arguments of an :class:`~rlkit_sac.updates.Update`."""
         return super().arguments() | {"recompute": self.recompute is True}
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         yield from super().errors()
-        names = [name for entry in self.entries() for name in entry]
+        names = [name for entry in self.step_groups() for name in entry]
         losses = [name for name in names if name != "target"]
         missing = [] if "joint" in losses else [x for x in self.trained if x not in losses]
         missing += [] if "target" in names else ["target"]
@@ -114,26 +115,26 @@ class UpdateConfig(StepConfig):
             yield "order", f"'joint' already holds every loss: remove {others}"
         elif len(set(names)) != len(names) and self.recompute is not True:
             yield "order", f"must name each step once unless recompute is true, got {self.order}"
-        for option, steps in (("periods", self.periods), ("recompute", self.recompute_from())):
+        for option, steps in (("periods", self.periods), ("recompute", self.recompute_steps())):
             for step in (step for step in steps if step not in names):
                 yield option, f"must name steps of order {self.order}, got '{step}'"
-        for entry in self.entries():
+        for entry in self.step_groups():
             if len({self.periods.get(name, 1) for name in entry}) > 1:
                 text = f"must be the same for {' and '.join(entry)}, which order takes at once"
                 yield "periods", text
 
-    def entries(self) -> list[list[str]]:
-        """The steps in order, each as the list of the names it takes together."""
+    def step_groups(self) -> list[list[str]]:
+        """Return the steps in order, each as the list of the losses that it minimizes together."""
         return [list(step) if isinstance(step, list) else [step] for step in self.order]
 
-    def recompute_from(self) -> list[str]:
-        """The steps before which the losses are computed again, where ``recompute`` names some."""
+    def recompute_steps(self) -> list[str]:
+        """Return the steps that ``recompute`` names; the losses are computed again before them."""
         return self.recompute if isinstance(self.recompute, list) else []
 
 
 @dataclass
 class DiscreteUpdateConfig(UpdateConfig):
-    """The gradient steps where the critics may be the policy, without an actor.
+    """Options of the gradient steps for critics that may be the policy, without an actor.
 
     >>> list(DiscreteUpdateConfig(order=["qvalue", "alpha", "target"]).errors())
     []
@@ -144,7 +145,7 @@ class DiscreteUpdateConfig(UpdateConfig):
 
 @dataclass
 class ValueUpdateConfig(UpdateConfig):
-    """The gradient steps where a value network is trained with the critics.
+    """Options of the gradient steps with a value network beside the critics.
 
     >>> list(ValueUpdateConfig(order=["actor", "qvalue", "target"]).errors())
     [('order', "must also name 'value' for the policy to learn")]
@@ -158,5 +159,5 @@ class ValueUpdateConfig(UpdateConfig):
     order: list[_ValueStep | list[_ValueLoss]] = field(  # type: ignore[assignment]
         default_factory=lambda: ["joint", "target"]
     )
-    """Steps of one update, in order; joint minimizes all losses together, a nested list some of
+    """Steps of an update, in order: joint minimizes all losses together, a nested list some of
     them, target updates the target value network."""

@@ -38,7 +38,7 @@ from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
-from rlkit_sac.errors import ConfigError, TaskError, check_installed, named
+from rlkit_sac.errors import ConfigError, TaskError, check_installed, prefix_errors
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
 from rlkit_sac.runs.launch import Session
@@ -110,10 +110,10 @@ def make_envs(
         env = opened.enter_context(_training_env(config, device))
         _check_task(config, env)
         if session.start is not None:
-            with named("resume"):
+            with prefix_errors("resume"):
                 check_spaces(session.start.folder, env)
         if (workers := config.workers).number:
-            with named("workers.address" if workers.address else "workers.number"):
+            with prefix_errors("workers.address" if workers.address else "workers.number"):
                 opened.enter_context(
                     ray_cluster(workers.address, workers=workers.number, cpus=workers.cpus)
                 )
@@ -121,7 +121,7 @@ def make_envs(
         opened.enter_context(process_group(device))
         seed_everything(seed)  # again, since what came before may draw random numbers
         _warn_without_updates(config)
-        with named("env.id"):
+        with prefix_errors("env.id"):
             task, episodes = evaluation.env(config.env), evaluation.episodes
             eval_env = evaluation_env(task, episodes=episodes, device=device)
         opened.enter_context(closing_env(eval_env))
@@ -142,22 +142,22 @@ def _check_machine(config: BaseRunConfig) -> torch.device:
         ("logging.wandb", "wandb", config.logging.wandb),
     ):
         if wanted:
-            with named(key):
+            with prefix_errors(key):
                 check_installed(package, extra=package)
-    with named("device"):
+    with prefix_errors("device"):
         return device_of_rank(resolve_device(config.device))
 
 
 def _find_start(config: BaseRunConfig, session: Session) -> None:
     """Find and check the run to resume, if any, and give the task a time limit."""
-    with named("resume"):
+    with prefix_errors("resume"):
         if config.resume is not None and session.start is None:
             session.find_start(config.resume)
     start, directory = session.start, session.directory
-    with named("env.id"):
+    with prefix_errors("env.id"):
         limit_episodes(config.env, start)
     if start is not None and directory is not None:
-        with named("resume"):
+        with prefix_errors("resume"):
             if edited := ", ".join(check_resume(config, start, directory.info)):
                 file = start.run_path / "config.yaml"
                 _warn(f"{file} was edited ({edited}), but is not read again: give them as options")
@@ -170,7 +170,7 @@ def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBa
     With workers it is one like theirs, for its specs.
     """
     num_envs = config.batch_envs
-    with named("env.id"):
+    with prefix_errors("env.id"):
         env = make_env(
             config.env.id,
             **config.env.arguments(),
@@ -183,7 +183,7 @@ def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBa
     with closing_env(env):
         if not config.workers.number:
             num_envs = config.env.num_envs = env.batch_size.numel()
-        with named("collector.frames_per_batch"):
+        with prefix_errors("collector.frames_per_batch"):
             steps_per_batch(config.collector.batch_frames(num_envs), num_envs)
         yield env
 
@@ -191,12 +191,12 @@ def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBa
 def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
     """Refuse options that need another task."""
     if config.evaluation.video:
-        with named("evaluation.video"):
+        with prefix_errors("evaluation.video"):
             check_video(config.evaluation.env(config.env))
     if (pixels := config.update.random_shift) and not has_images(env):
         text = f"is {pixels}, but the task has no images: leave it out"
         raise ConfigError(f"update.random_shift: {text}")
-    with named("env.id"):
+    with prefix_errors("env.id"):
         dim = reward_dim(env)
     weights = getattr(config.loss, "reward_weights", None)
     if weights is not None and (dim == 1 or len(weights) != dim):
@@ -310,10 +310,10 @@ def make_replay(
     source = replay.prior_data if isinstance(replay, ReplayConfig) else None
     # The transitions that were put into the buffer are in its checkpoints.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
-        with named("replay.prior_data"):
+        with prefix_errors("replay.prior_data"):
             data = read_prior_data(source, env, gamma=config.loss.gamma)
             options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
-    with named("replay.capacity"):
+    with prefix_errors("replay.capacity"):
         buffer = make_replay_buffer(
             example,
             **options,
@@ -454,14 +454,14 @@ def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
     """
     steps: list[Step] = []
-    for entry in config.entries():
+    for entry in config.step_groups():
         period = config.periods.get(entry[0], 1)
         if entry == ["target"]:
             steps.append(TargetStep(period))
             continue
         names = tuple(name for name in (groups if entry == ["joint"] else entry) if name in groups)
         if names:
-            recompute = any(name in config.recompute_from() for name in entry)
+            recompute = any(name in config.recompute_steps() for name in entry)
             losses = tuple(f"loss_{name}" for name in names)
             steps.append(LossStep(losses, names, period, recompute))
     return steps

@@ -25,7 +25,7 @@ from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError, named
+from rlkit_sac.errors import ConfigError, RunError, prefix_errors
 from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
@@ -375,7 +375,7 @@ def _write_info(path: Path, info: dict[str, Any]) -> None:
 
 
 def _read_info(path: Path) -> dict[str, Any]:
-    with named(f"cannot use {path.parent}"):
+    with prefix_errors(f"cannot use {path.parent}"):
         info = read_description(path)
         if info.get("format_version") != FORMAT_VERSION or not isinstance(info.get("script"), str):
             raise RunError(f"{path} is not the run.json of a run (format version {FORMAT_VERSION})")

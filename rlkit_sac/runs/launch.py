@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rlkit_sac.config.read import set_options
 from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.config.run import SeveralOptions
+from rlkit_sac.config.run import SeedsConfig
 from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoint import Checkpoint
@@ -192,9 +192,9 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 
 def _parse(
     config_class: type[Config], argv: Sequence[str], session: Session
-) -> tuple[Config, SeveralOptions, dict[str, str]]:
+) -> tuple[Config, SeedsConfig, dict[str, str]]:
     """The configuration, the seeds to run, and where each option was set."""
-    config, several = config_class(), SeveralOptions()
+    config, several = config_class(), SeedsConfig()
     configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
     where, problems = set_options(configs, argv, stored_options=session.find_start)
     if several.seeds is not None:

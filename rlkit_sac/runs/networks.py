@@ -14,7 +14,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config import LayersConfig, NetworkConfig, NormalizationConfig
 from rlkit_sac.envs import critic_layout, observation_layout, reward_dim
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION
-from rlkit_sac.errors import ConfigError, named
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
@@ -50,9 +50,9 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
     ['logits', 'action']
     """
     if config.builder is None:
-        with named("network"):
+        with prefix_errors("network"):
             return default(**arguments)
-    with named("network.builder"):
+    with prefix_errors("network.builder"):
         return cast(_M, built_by(config.builder, default.__name__, arguments))
 
 

@@ -12,7 +12,7 @@ from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import PriorConfig
-from rlkit_sac.errors import ConfigError, RlkitSacError, named, summary
+from rlkit_sac.errors import ConfigError, RlkitSacError, prefix_errors, summary
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
@@ -44,13 +44,13 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
         prior = SameActionPrior(spec, config.same_action_prob, config.same_action_noise)
     elif config.kind == "policy":
         assert config.run is not None
-        with named("prior.run"):
+        with prefix_errors("prior.run"):
             folder = find_policy(Path(config.run), config.which)
             check_units(stored_task(folder), env, config.run)
             prior = PolicyPrior(load_policy(folder).to(env.device))
     else:
         assert config.factory is not None
-        with named("prior.factory"):
+        with prefix_errors("prior.factory"):
             try:
                 prior = pkgutil.resolve_name(config.factory)(env)
             except ConfigError:

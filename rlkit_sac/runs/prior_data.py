@@ -11,7 +11,7 @@ from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.replay.buffer import fitting
-from rlkit_sac.errors import ConfigError, RunError, named, summary
+from rlkit_sac.errors import ConfigError, RunError, prefix_errors, summary
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.resume import check_units
@@ -100,7 +100,7 @@ def read_prior_data(
             return drop_invalid(data, [MASK, "mask"] if of_steps else [MASK])
         except Exception as error:  # any error that wrong content of a file can cause
             raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
-    with named("wanted a folder that TensorDict.save wrote, or a run"):
+    with prefix_errors("wanted a folder that TensorDict.save wrote, or a run"):
         start = Checkpoint.find(folder)
     try:
         if env is not None:

@@ -22,7 +22,7 @@ from rlkit_sac.envs.observations import is_image
 from rlkit_sac.envs.spaces import at, leaves
 from rlkit_sac.envs.task_tensors import conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError, named, refuse
+from rlkit_sac.errors import ConfigError, prefix_errors, refuse
 from rlkit_sac.modules.structure import changed_layer
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import read_evaluations
@@ -140,7 +140,7 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
     stop_at, solved = config.evaluation.stop_at, False
-    with named(f"cannot resume from {folder}"):
+    with prefix_errors(f"cannot resume from {folder}"):
         if stop_at is not None and info["status"] == "finished":
             rows = read_evaluations(run_path)
             solved = bool((rows["return_mean"][rows["frames"] == frames] >= stop_at).any())
@@ -229,7 +229,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
         return
     for name, points in config.loss.schedules.items():
         loss_module.set_scalar(name, value_at(points, 0))
-    with named("warm_start.run"):
+    with prefix_errors("warm_start.run"):
         start = Checkpoint.find(options.run)
         check_units(stored_task(start.folder), env, start.run_path)
         state = start.state()

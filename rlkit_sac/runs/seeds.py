@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from rlkit_sac.analysis import final_performance, load_runs, plot_learning_curves
 from rlkit_sac.analysis.tables import markdown_table, write_table
-from rlkit_sac.config.run import SeveralOptions
+from rlkit_sac.config.run import SeedsConfig
 from rlkit_sac.errors import RlkitSacError
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.files import make_new_folder
 from rlkit_sac.runs.stop import ONE_OF_SEVERAL, TIME_LIMIT_CODE, acknowledge
-from rlkit_sac.signals import on_signals
+from rlkit_sac.signals import handle_signals
 
 
 class Ended(NamedTuple):
@@ -56,7 +56,7 @@ class SeedProcesses:
     """
 
     def __init__(self, config: Any, argv: Sequence[str], *, shows: bool) -> None:
-        one_run = vars(SeveralOptions()).items()
+        one_run = vars(SeedsConfig()).items()
         words = [f"--{name}={'null' if value is None else value}" for name, value in one_run]
         if not shows and hasattr(config, "logging"):
             words.append("--logging.progress=false")
@@ -133,7 +133,7 @@ def follow_parent() -> None:
         threading.Thread(target=follow, daemon=True).start()
 
 
-def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
+def run_seeds(config: Any, options: SeedsConfig, argv: Sequence[str]) -> int:
     """Run the same command once for each seed, then compare the runs that finished.
 
     A seed that fails does not stop the others; only after a `ConfigError` no further seed is
@@ -150,7 +150,7 @@ def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
         a `ConfigError`, 75 if some reached their ``time_limit`` and the others finished, else 1.
     """
     started = datetime.now().astimezone()
-    seeds = options.numbers()
+    seeds = options.seed_list()
     processes = SeedProcesses(config, argv, shows=options.jobs == 1)
     runs: dict[int, Ended] = {}
 
@@ -161,7 +161,7 @@ def run_seeds(config: Any, options: SeveralOptions, argv: Sequence[str]) -> int:
         runs[seed], output = processes.run(seed)
         print(f"\nseed {seed}: {_ending(runs[seed])}\n{output}", flush=True)
 
-    with on_signals(processes.receive), ThreadPoolExecutor(options.jobs) as pool:
+    with handle_signals(processes.receive), ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(run, seeds))
     if finished := [Path(runs[seed].path) for seed in seeds if seed in runs and runs[seed].path]:
         name = f"{started:%Y-%m-%d_%H-%M-%S}-seeds{(options.seeds or '')[:100]}"

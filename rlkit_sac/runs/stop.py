@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlkit_sac.errors import EnvironmentFault, environment_traceback
 from rlkit_sac.runs.ranks import launcher
-from rlkit_sac.signals import on_signals
+from rlkit_sac.signals import handle_signals
 
 #: Environment variable of a run that is one of several: the file for how it has ended.
 ONE_OF_SEVERAL = "RLKIT_SAC_ONE_OF_SEVERAL"
@@ -121,7 +121,7 @@ def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
     143
     """
     stop = StopRequest(time_limit)
-    with on_signals(stop.receive, _interrupt):
+    with handle_signals(stop.receive, _interrupt):
         yield stop
 
 
@@ -136,7 +136,7 @@ def raised_signals() -> AbstractContextManager[None]:
     ...         interrupt.exit_code
     143
     """
-    return on_signals(_interrupt)
+    return handle_signals(_interrupt)
 
 
 def _interrupt(number: int) -> None:

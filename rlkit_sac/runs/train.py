@@ -17,13 +17,13 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.analysis import load_runs
-from rlkit_sac.config.options import described, flat_config
+from rlkit_sac.config.options import find_descriptions, flat_config
 from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.torchrl_env import base_env
 from rlkit_sac.errors import ConfigError, refuse, summary
-from rlkit_sac.recipe_files import find_recipe, opened_recipe, recipe_script
+from rlkit_sac.recipe_files import find_recipe, open_recipe, recipe_script
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult
 from rlkit_sac.runs.launch import Session, call_recipe
@@ -102,7 +102,7 @@ class Run:
         """
         checkpoint = find_policy(self.path, which)
         run = StoredRun(checkpoint, **other)
-        lost = [key for key, value in run.task.kwargs.items() if any(described(value))]
+        lost = [key for key, value in run.task.kwargs.items() if any(find_descriptions(value))]
         run.task.kwargs |= {key: self._kwargs[key] for key in lost if key in self._kwargs}
         with _made_by(self.env, RunDirectory(self.path).info["task"]):
             return run.evaluate(load_policy(checkpoint))
@@ -112,7 +112,7 @@ class Run:
         threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
         torch.set_default_dtype(torch.float32)  # as in a process of its own
         try:
-            with opened_recipe(find_recipe(str(recipe))) as (module, config_class):
+            with open_recipe(find_recipe(str(recipe))) as (module, config_class):
                 config = config_class()
                 session = Session(callback, env_function=self.env is not None)
                 read = session.find_start

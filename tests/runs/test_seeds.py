@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from rlkit_sac.config import Seed
-from rlkit_sac.config.run import SeveralOptions
+from rlkit_sac.config.run import SeedsConfig
 from rlkit_sac.runs import launch, run_recipe
 from rlkit_sac.runs.stop import resume_command
 from tests.processes import Process
@@ -47,7 +47,7 @@ def statuses(recipe: Path) -> dict[int, str]:
     ],
 )
 def test_seeds_are_listed_or_ranges(text: str, seeds: list[int]) -> None:
-    assert SeveralOptions(seeds=text).numbers() == seeds
+    assert SeedsConfig(seeds=text).seed_list() == seeds
 
 
 def test_seeds_and_jobs_are_options_like_others(
@@ -55,8 +55,8 @@ def test_seeds_and_jobs_are_options_like_others(
 ) -> None:
     ran = []
 
-    def run_seeds(config: Config, options: SeveralOptions, argv: list[str]) -> int:
-        ran.append(options.numbers())
+    def run_seeds(config: Config, options: SeedsConfig, argv: list[str]) -> int:
+        ran.append(options.seed_list())
         return 1
 
     monkeypatch.setattr(launch, "run_seeds", run_seeds)

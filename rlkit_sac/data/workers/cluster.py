@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rlkit_sac.errors import ConfigError, check_installed, summary
-from rlkit_sac.signals import SIGNALS, held_signals
+from rlkit_sac.signals import SIGNALS, hold_signals
 
 _SECONDS_TO_CONNECT = 5.0
 
@@ -57,7 +57,7 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
     ray._private.worker._worker_logs_enabled = False  # its paragraph about each worker that died
     try:
         # A signal to all processes of a terminal or a job is for this one, which ends the others.
-        with held_signals():
+        with hold_signals():
             ray.init(
                 address=address or "local", logging_level="ERROR", log_to_driver=False, **options
             )

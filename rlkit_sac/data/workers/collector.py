@@ -23,7 +23,7 @@ from rlkit_sac.data.entries import NestedEntries
 from rlkit_sac.data.workers.cluster import check_capacity, import_ray
 from rlkit_sac.data.workers.worker import Worker, policy_values
 from rlkit_sac.errors import ConfigError, RlkitSacError, RunError, WorkersLost, summary
-from rlkit_sac.signals import leave_signals
+from rlkit_sac.signals import ignore_signals
 
 _SECONDS_TO_START = 300.0  # at least: imports take long on a busy machine
 _SECONDS_TO_CLOSE = 5.0
@@ -402,7 +402,7 @@ def _warn(text: str) -> None:
 class _Actor(Worker):
     def begin(self) -> str:
         """Called first; return where the worker is."""
-        leave_signals()  # which `ray_cluster` held, and an environment's programs would inherit
+        ignore_signals()  # which `ray_cluster` held, and an environment's programs would inherit
         return f"pid {os.getpid()} on {import_ray().util.get_node_ip_address()}"
 
 
