@@ -31,13 +31,13 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey] = (MASK,))
     >>> valid_steps(batch)
     tensor([ True, False])
     """
-    masks = [mask.bool() for key in mask_keys if (mask := of_each_step(batch, key)) is not None]
-    if (numbers := of_each_step(batch, TRAJECTORY)) is not None:
+    masks = [mask.bool() for key in mask_keys if (mask := read_step_entry(batch, key)) is not None]
+    if (numbers := read_step_entry(batch, TRAJECTORY)) is not None:
         masks.append(numbers >= 0)
     return torch.stack(masks).all(0) if masks else None
 
 
-def of_each_step(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
+def read_step_entry(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
     """An entry with one number for each step, ``[*batch]``; ``None`` without the entry.
 
     Raises:

@@ -1,9 +1,9 @@
-"""Equations as pure functions of tensors, which import torch only."""
+"""Equations as pure functions of tensors. This room imports only torch."""
 
 from rlkit_sac.functional.categorical import categorical_entropy as categorical_entropy
+from rlkit_sac.functional.categorical import categorical_gradient as categorical_gradient
 from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
 from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
-from rlkit_sac.functional.categorical import in_categorical_space as in_categorical_space
 from rlkit_sac.functional.discrete import boltzmann_log_prob as boltzmann_log_prob
 from rlkit_sac.functional.discrete import count_allowed as count_allowed
 from rlkit_sac.functional.discrete import expected_value as expected_value
@@ -11,7 +11,7 @@ from rlkit_sac.functional.discrete import mask_logits as mask_logits
 from rlkit_sac.functional.discrete import normalized_log_prob as normalized_log_prob
 from rlkit_sac.functional.discrete import sample_categorical as sample_categorical
 from rlkit_sac.functional.discrete import taken_value as taken_value
-from rlkit_sac.functional.discrete import without_forbidden as without_forbidden
+from rlkit_sac.functional.discrete import zero_forbidden as zero_forbidden
 from rlkit_sac.functional.gaussian import gaussian_entropy as gaussian_entropy
 from rlkit_sac.functional.gaussian import gaussian_kl as gaussian_kl
 from rlkit_sac.functional.gaussian import gaussian_kl_gradient as gaussian_kl_gradient
@@ -19,7 +19,7 @@ from rlkit_sac.functional.gaussian import gaussian_log_prob as gaussian_log_prob
 from rlkit_sac.functional.gaussian import gaussian_parameters as gaussian_parameters
 from rlkit_sac.functional.gaussian import gaussian_score as gaussian_score
 from rlkit_sac.functional.gradients import clip_action_gradient as clip_action_gradient
-from rlkit_sac.functional.gradients import with_gradient as with_gradient
+from rlkit_sac.functional.gradients import replace_gradient as replace_gradient
 from rlkit_sac.functional.importance import correction_weight as correction_weight
 from rlkit_sac.functional.importance import expected_correction as expected_correction
 from rlkit_sac.functional.importance import importance_ratio as importance_ratio

@@ -12,13 +12,13 @@ CategoricalSpace = Literal["logits", "log_probs", "probs"]
 
 
 def categorical_entropy(log_prob: Tensor) -> Tensor:
-    r"""Entropy :math:`-\sum_a \pi(a)\log\pi(a)`, nats.
+    r"""Return the entropy :math:`-\sum_a \pi(a)\log\pi(a)`.
 
     Args:
-        log_prob: finite, ``[*, A]``, see :func:`normalized_log_prob`.
+        log_prob: finite log-probabilities ``[*, A]``, see :func:`normalized_log_prob`.
 
     Returns:
-        ``[*]``.
+        The entropy ``[*]`` in nats.
 
     >>> categorical_entropy(torch.tensor([0.5, 0.5]).log())
     tensor(0.6931)
@@ -27,14 +27,14 @@ def categorical_entropy(log_prob: Tensor) -> Tensor:
 
 
 def categorical_kl(log_prob: Tensor, other: Tensor) -> Tensor:
-    r"""Divergence :math:`D(p \Vert q) = \sum_a p(a) (\log p(a) - \log q(a))`, nats.
+    r"""Return the divergence :math:`D(p \Vert q) = \sum_a p(a) (\log p(a) - \log q(a))`.
 
     Args:
         log_prob: :math:`\log p`, finite, ``[*, A]``.
         other: :math:`\log q`, finite, ``[*, A]``.
 
     Returns:
-        ``[*]``.
+        The divergence ``[*]`` in nats.
 
     >>> categorical_kl(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log())
     tensor(0.5108)
@@ -43,17 +43,17 @@ def categorical_kl(log_prob: Tensor, other: Tensor) -> Tensor:
 
 
 def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
-    r"""The parameters :math:`\phi` of a categorical distribution in a space.
+    r"""Return the parameters :math:`\phi` of a categorical distribution in a space.
 
-    For ``"logits"`` they are the normalized logits: a network's raw output differs from them by a
-    constant, to which the gradients of :func:`in_categorical_space` in that space are invariant.
+    For ``"logits"`` they are the normalized logits. A network's raw output differs from them by a
+    constant. It does not change the gradients of :func:`categorical_gradient` in that space.
 
     Args:
         log_prob: normalized logits, ``[*, A]``; may be minus infinity.
         space: ``"logits"``, ``"log_probs"`` or ``"probs"``.
 
     Returns:
-        finite, ``[*, A]``.
+        The parameters ``[*, A]``, finite.
 
     >>> categorical_parameters(torch.tensor([0.0, -torch.inf]), "probs")
     tensor([1., 0.])
@@ -63,10 +63,10 @@ def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
     return log_prob.clamp_min(torch.finfo(log_prob.dtype).min)
 
 
-def in_categorical_space(gradient: Tensor, prob: Tensor, space: CategoricalSpace) -> Tensor:
-    r"""A gradient with respect to log-probabilities as one with respect to other parameters.
+def categorical_gradient(gradient: Tensor, prob: Tensor, space: CategoricalSpace) -> Tensor:
+    r"""Convert a gradient with respect to log-probabilities to one with respect to parameters.
 
-    With :math:`h = \partial f / \partial \log\pi`, treating log-probabilities as independent,
+    With :math:`h = \partial f / \partial \log\pi`, where log-probabilities count as independent,
 
     .. math::
         \text{logits } x:\quad & \partial f/\partial x_a = h_a - \pi(a) \textstyle\sum_b h_b \\
@@ -78,17 +78,17 @@ def in_categorical_space(gradient: Tensor, prob: Tensor, space: CategoricalSpace
     are clamped to it.
 
     Args:
-        gradient: h, ``[*, A]``.
-        prob: :math:`\pi`, ``[*, A]``.
-        space: ``"logits"``, ``"log_probs"`` or ``"probs"``.
+        gradient: the gradient h, ``[*, A]``.
+        prob: the probabilities :math:`\pi`, ``[*, A]``.
+        space: the space of the parameters: ``"logits"``, ``"log_probs"`` or ``"probs"``.
 
     Returns:
-        ``[*, A]``.
+        The gradient with respect to the parameters, ``[*, A]``.
 
     >>> unit, prob = torch.tensor([1.0, 0.0]), torch.tensor([0.25, 0.75])
-    >>> in_categorical_space(unit, prob, "logits")
+    >>> categorical_gradient(unit, prob, "logits")
     tensor([ 0.7500, -0.7500])
-    >>> in_categorical_space(unit, prob, "probs")
+    >>> categorical_gradient(unit, prob, "probs")
     tensor([4., 0.])
     """
     if space == "log_probs":

@@ -5,18 +5,18 @@ import math
 import torch
 from torch import Tensor
 
-#: A log-probability below this one counts as this one. Its exponential is zero in every dtype, and
-#: the product of the two is zero as well, where minus infinity would give NaN.
+#: The smallest log-probability; smaller ones are clamped to it. Its exponential is zero in every
+#: dtype. The product of the two is zero, where minus infinity would give NaN.
 LOWEST_LOG_PROB = -1e4
 
 
 def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    """Logits, minus infinity for the actions that are forbidden.
+    """Return the logits with minus infinity for forbidden actions.
 
     Args:
-        logits: ``[*, K]``.
-        allowed: bool ``[*, K]``, or ``None`` where all are. A row that allows nothing, as those of
-            padded steps, counts as one that allows everything.
+        logits: the logits ``[*, K]``.
+        allowed: the allowed actions, bool ``[*, K]``; ``None`` if all are allowed. A row without an
+            allowed action, such as a padded step, counts as a row that allows every action.
 
     >>> mask_logits(torch.tensor([0.0, 2.0]), torch.tensor([True, False]))
     tensor([0., -inf])
@@ -26,18 +26,18 @@ def mask_logits(logits: Tensor, allowed: Tensor | None) -> Tensor:
     return logits.masked_fill(~(allowed | ~allowed.any(-1, keepdim=True)), -math.inf)
 
 
-def without_forbidden(value: Tensor, allowed: Tensor | None, dim: int = -1) -> Tensor:
-    """Values with 0 for forbidden actions, of which none then overflows or is not finite.
+def zero_forbidden(value: Tensor, allowed: Tensor | None, dim: int = -1) -> Tensor:
+    """Return the values with 0 for forbidden actions.
 
-    Their probability is 0, and the product of the two would be NaN. A row that allows none counts
-    as one that allows all: its finite values stay.
+    The probability of a forbidden action is 0. Its product with an infinite value would be NaN. A
+    row without an allowed action counts as a row that allows every action: its finite values stay.
 
     Args:
-        value: ``[..., *, K]`` or ``[..., *, K, M]``.
-        allowed: bool ``[*, K]`` or ``[*, K, 1]``; ``None`` where all are.
-        dim: that of the actions.
+        value: the values ``[..., *, K]`` or ``[..., *, K, M]``.
+        allowed: the allowed actions, bool ``[*, K]`` or ``[*, K, 1]``; ``None`` if all are allowed.
+        dim: the dimension of the actions.
 
-    >>> without_forbidden(torch.tensor([-torch.inf, 2.0]), torch.tensor([False, True]))
+    >>> zero_forbidden(torch.tensor([-torch.inf, 2.0]), torch.tensor([False, True]))
     tensor([0., 2.])
     """
     if allowed is None:
@@ -47,7 +47,7 @@ def without_forbidden(value: Tensor, allowed: Tensor | None, dim: int = -1) -> T
 
 
 def count_allowed(allowed: Tensor) -> Tensor:
-    """Number of allowed actions ``[*]``, of a mask as :func:`mask_logits` reads it.
+    """Return the number ``[*]`` of allowed actions in a mask, as :func:`mask_logits` reads it.
 
     >>> count_allowed(torch.tensor([[True, False, True], [False, False, False]]))
     tensor([2, 3])
@@ -62,11 +62,11 @@ def boltzmann_log_prob(
     log_prior: Tensor | None = None,
     allowed: Tensor | None = None,
 ) -> Tensor:
-    r"""Log-probabilities of the soft-optimal policy of given action values.
+    r"""Return the log-probabilities of the policy that is soft-optimal for some action values.
 
     .. math:: \log\pi_k = Q_k/\alpha - \log\textstyle\sum_j e^{Q_j/\alpha}
 
-    With a prior :math:`\pi^0`, the policy that is optimal with a penalty on the divergence from it,
+    With a prior :math:`\pi^0`, the policy is optimal with a penalty on the divergence from it,
 
     .. math:: \log\pi_k = Q_k/\alpha + \log\pi^0_k
         - \log\textstyle\sum_j \pi^0_j e^{Q_j/\alpha}
@@ -74,14 +74,15 @@ def boltzmann_log_prob(
     A temperature of zero, or below the smallest normal number, gives the greedy policy.
 
     Args:
-        value: ``[*, K]``, one value for each action.
+        value: one value for each action, ``[*, K]``.
         alpha: the temperature, a scalar >= 0.
         log_prior: log-probabilities ``[*, K]`` of a prior; default none. An action at
             :data:`LOWEST_LOG_PROB` or below is never chosen.
-        allowed: bool ``[*, K]``, the actions to choose among; default all.
+        allowed: the actions to choose among, bool ``[*, K]``. Default: all.
 
     Returns:
-        ``[*, K]``, none below :data:`LOWEST_LOG_PROB`, which forbidden actions have.
+        The log-probabilities ``[*, K]``, none below :data:`LOWEST_LOG_PROB`. Forbidden actions have
+        this value.
 
     Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
 
@@ -106,11 +107,12 @@ def boltzmann_log_prob(
 
 
 def normalized_log_prob(logits: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """Log-probabilities ``[*, K]`` of logits, finite where a logit is minus infinity.
+    """Return the log-probabilities ``[*, K]`` of logits, finite where a logit is minus infinity.
 
     Args:
-        logits: ``[*, K]``.
-        allowed: bool ``[*, K]``; the others get :data:`LOWEST_LOG_PROB`. Default all.
+        logits: the logits ``[*, K]``.
+        allowed: the allowed actions, bool ``[*, K]``; the other actions get
+            :data:`LOWEST_LOG_PROB`. Default: all.
 
     >>> normalized_log_prob(torch.tensor([0.0, -torch.inf]))
     tensor([     0., -10000.])
@@ -121,16 +123,16 @@ def normalized_log_prob(logits: Tensor, allowed: Tensor | None = None) -> Tensor
 
 
 def sample_categorical(log_prob: Tensor) -> Tensor:
-    r"""One index for each distribution, :math:`\arg\max_k (\log\pi_k - \log E_k)`.
+    r"""Sample one index from each distribution, :math:`\arg\max_k (\log\pi_k - \log E_k)`.
 
-    The E are exponential variables. It does not synchronize with the CPU, so that it can be
-    captured in a CUDA graph, unlike ``torch.multinomial``.
+    The :math:`E_k` are exponential variables. Unlike ``torch.multinomial`` this does not
+    synchronize with the CPU, so a CUDA graph can contain it.
 
     Args:
-        log_prob: ``[*, K]``; need not be normalized.
+        log_prob: log-probabilities ``[*, K]``; they need not be normalized.
 
     Returns:
-        int64 ``[*]``.
+        The indices, int64 ``[*]``.
 
     >>> sample_categorical(torch.tensor([[0.0, -torch.inf], [-torch.inf, 0.0]]))
     tensor([0, 1])
@@ -141,14 +143,14 @@ def sample_categorical(log_prob: Tensor) -> Tensor:
 
 
 def expected_value(value: Tensor, prob: Tensor) -> Tensor:
-    r"""Value under a policy, :math:`\sum_k \pi_k Q_{k,m}`.
+    r"""Return the expected value under a policy, :math:`\sum_k \pi_k Q_{k,m}`.
 
     Args:
-        value: ``[*, K, M]``.
-        prob: ``[*, K]``.
+        value: the value of each action, ``[*, K, M]``.
+        prob: the probability of each action, ``[*, K]``.
 
     Returns:
-        ``[*, M]``.
+        The expected value ``[*, M]``.
 
     >>> expected_value(torch.tensor([[1.0], [3.0]]), torch.tensor([0.25, 0.75]))
     tensor([2.5000])
@@ -157,14 +159,14 @@ def expected_value(value: Tensor, prob: Tensor) -> Tensor:
 
 
 def taken_value(value: Tensor, action: Tensor) -> Tensor:
-    """Values of the actions that were taken.
+    """Return the values of the actions that were taken.
 
     Args:
-        value: ``[R, *, K, M]`` of R critics.
-        action: int64 ``[*]``, from 0 to K - 1.
+        value: the values ``[R, *, K, M]`` of R critics.
+        action: the index of each action, int64 ``[*]``, from 0 to K - 1.
 
     Returns:
-        ``[R, *, M]``.
+        The values ``[R, *, M]``.
 
     >>> taken_value(torch.tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]]), torch.tensor([0, 1]))
     tensor([[[1.],

@@ -12,17 +12,17 @@ _LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 def gaussian_log_prob(x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-    r"""Log-density :math:`\sum_d -\tfrac12 e_d^2 - \log\sigma_d - \tfrac12\log 2\pi`.
+    r"""Return the log-density :math:`\sum_d -\tfrac12 e_d^2 - \log\sigma_d - \tfrac12\log 2\pi`.
 
-    With :math:`e = (x - \mu) / \sigma`.
+    Here :math:`e = (x - \mu) / \sigma`.
 
     Args:
-        x: ``[*, D]``.
+        x: the point ``[*, D]``.
         loc: :math:`\mu`, ``[*, D]``.
         scale: :math:`\sigma > 0`, ``[*, D]``.
 
     Returns:
-        nats, ``[*]``.
+        The log-density ``[*]`` in nats.
 
     >>> gaussian_log_prob(torch.zeros(2), torch.zeros(2), torch.ones(2))
     tensor(-1.8379)
@@ -31,13 +31,13 @@ def gaussian_log_prob(x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
 
 
 def gaussian_entropy(scale: Tensor) -> Tensor:
-    r"""Entropy :math:`\sum_d \log\sigma_d + \tfrac12(1 + \log 2\pi)`, nats.
+    r"""Return the entropy :math:`\sum_d \log\sigma_d + \tfrac12(1 + \log 2\pi)`.
 
     Args:
         scale: :math:`\sigma > 0`, ``[*, D]``.
 
     Returns:
-        ``[*]``.
+        The entropy ``[*]`` in nats.
 
     >>> gaussian_entropy(torch.ones(1))
     tensor(1.4189)
@@ -46,7 +46,7 @@ def gaussian_entropy(scale: Tensor) -> Tensor:
 
 
 def gaussian_kl(loc: Tensor, scale: Tensor, other_loc: Tensor, other_scale: Tensor) -> Tensor:
-    r"""Divergence :math:`D(p \Vert q)` of two diagonal Gaussians, nats.
+    r"""Return the divergence :math:`D(p \Vert q)` of two diagonal Gaussians.
 
     .. math:: \sum_d \log\frac{\sigma_q}{\sigma_p}
         + \frac{\sigma_p^2 + (\mu_p - \mu_q)^2}{2\sigma_q^2} - \frac12
@@ -58,7 +58,7 @@ def gaussian_kl(loc: Tensor, scale: Tensor, other_loc: Tensor, other_scale: Tens
         other_scale: :math:`\sigma_q`, ``[*, D]``.
 
     Returns:
-        ``[*]``.
+        The divergence ``[*]`` in nats.
 
     >>> gaussian_kl(torch.zeros(1), torch.ones(1), torch.ones(1), torch.ones(1))
     tensor(0.5000)
@@ -69,16 +69,16 @@ def gaussian_kl(loc: Tensor, scale: Tensor, other_loc: Tensor, other_scale: Tens
 
 
 def gaussian_parameters(loc: Tensor, scale: Tensor, space: GaussianSpace) -> Tensor:
-    r"""The parameters :math:`\phi` of a diagonal Gaussian in a space.
+    r"""Return the parameters :math:`\phi` of a diagonal Gaussian in a space.
 
     Args:
-        loc: ``[*, D]``.
-        scale: ``[*, D]``.
+        loc: the mean ``[*, D]``.
+        scale: the standard deviation ``[*, D]``.
         space: ``"loc_var"`` for :math:`(\mu, \sigma^2)`, ``"loc_scale"`` for
             :math:`(\mu, \sigma)`.
 
     Returns:
-        ``[*, 2 D]``.
+        The parameters ``[*, 2 D]``.
 
     >>> gaussian_parameters(torch.tensor([1.0]), torch.tensor([3.0]), "loc_var")
     tensor([1., 9.])
@@ -87,7 +87,7 @@ def gaussian_parameters(loc: Tensor, scale: Tensor, space: GaussianSpace) -> Ten
 
 
 def gaussian_score(x: Tensor, loc: Tensor, scale: Tensor, space: GaussianSpace) -> Tensor:
-    r"""Gradient of the log-density with respect to the parameters.
+    r"""Return the gradient of the log-density with respect to the parameters.
 
     With :math:`e = (x - \mu) / \sigma`,
 
@@ -96,25 +96,27 @@ def gaussian_score(x: Tensor, loc: Tensor, scale: Tensor, space: GaussianSpace) 
         \frac{\partial\log\pi}{\partial\sigma^2} = \frac{e^2 - 1}{2\sigma^2}
 
     Args:
-        x: ``[*, D]``.
-        loc: ``[*, D]``.
-        scale: ``[*, D]``.
-        space: see :func:`gaussian_parameters`.
+        x: the point ``[*, D]``.
+        loc: the mean ``[*, D]``.
+        scale: the standard deviation ``[*, D]``.
+        space: the space of the parameters, see :func:`gaussian_parameters`.
 
     Returns:
-        ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
+        The gradient ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
 
     >>> gaussian_score(torch.tensor([2.0]), torch.zeros(1), torch.tensor([0.5]), "loc_var")
     tensor([ 8., 30.])
     """
     noise = (x - loc) / scale
-    return _in_space(noise, noise.square() - 1, scale, space)
+    return _gaussian_gradient(noise, noise.square() - 1, scale, space)
 
 
 def gaussian_kl_gradient(
     average_loc: Tensor, average_scale: Tensor, loc: Tensor, scale: Tensor, space: GaussianSpace
 ) -> Tensor:
-    r"""Gradient of minus the divergence from an average policy, :math:`-D(\bar\pi \Vert \pi)`.
+    r"""Return the gradient of minus the divergence from an average policy.
+
+    The divergence is :math:`D(\bar\pi \Vert \pi)`.
 
     With :math:`d = (\bar\mu - \mu) / \sigma` and :math:`r = \bar\sigma / \sigma`,
 
@@ -126,10 +128,10 @@ def gaussian_kl_gradient(
         average_scale: :math:`\bar\sigma`, ``[*, D]``.
         loc: :math:`\mu`, ``[*, D]``.
         scale: :math:`\sigma`, ``[*, D]``.
-        space: see :func:`gaussian_parameters`.
+        space: the space of the parameters, see :func:`gaussian_parameters`.
 
     Returns:
-        ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
+        The gradient ``[*, 2 D]``, clamped to 1e-8 times the largest number of the dtype.
 
     >>> one = torch.ones(1)
     >>> gaussian_kl_gradient(2 * one, 3 * one, 0 * one, one, "loc_scale")
@@ -137,15 +139,15 @@ def gaussian_kl_gradient(
     """
     distance = (average_loc - loc) / scale
     spread = (average_scale / scale).square() + distance.square() - 1
-    return _in_space(distance, spread, scale, space)
+    return _gaussian_gradient(distance, spread, scale, space)
 
 
-def _in_space(
-    by_scaled_loc: Tensor, by_log_scale: Tensor, scale: Tensor, space: GaussianSpace
+def _gaussian_gradient(
+    scaled_loc_gradient: Tensor, log_scale_gradient: Tensor, scale: Tensor, space: GaussianSpace
 ) -> Tensor:
-    r"""The gradient in a space, of :math:`\sigma\partial_\mu` and :math:`\partial_{\log\sigma}`."""
-    by_second = by_log_scale / (2 * scale.square() if space == "loc_var" else scale)
-    gradient = torch.cat([by_scaled_loc / scale, by_second], -1)
-    # Weights and sums of dimensions must find room below the largest number.
+    r"""Convert :math:`\sigma\partial_\mu` and :math:`\partial_{\log\sigma}` to a space."""
+    spread_gradient = log_scale_gradient / (2 * scale.square() if space == "loc_var" else scale)
+    gradient = torch.cat([scaled_loc_gradient / scale, spread_gradient], -1)
+    # Products with weights and sums over dimensions must not overflow.
     bound = 1e-8 * torch.finfo(gradient.dtype).max
     return gradient.clamp(-bound, bound)

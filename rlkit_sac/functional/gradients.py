@@ -1,22 +1,23 @@
-"""Gradients in place of those of automatic differentiation."""
+"""Prescribed gradients, which replace those of automatic differentiation."""
 
 import torch
 from torch import Tensor
 
 
-def with_gradient(value: Tensor, variable: Tensor, gradient: Tensor) -> Tensor:
-    """The same values, with a prescribed gradient with respect to one variable only.
+def replace_gradient(value: Tensor, variable: Tensor, gradient: Tensor) -> Tensor:
+    """Return the same values, with a prescribed gradient with respect to one variable only.
 
     Args:
-        value: ``[*]``.
-        variable: ``[*, ...]``, part of a graph; finite.
-        gradient: of each value with respect to its own entries of ``variable``, of its shape.
+        value: the values ``[*]``.
+        variable: a finite tensor ``[*, ...]`` that is part of a graph.
+        gradient: the gradient of each value with respect to its own entries of ``variable``, of the
+            shape of ``variable``.
 
     Returns:
-        ``[*]``.
+        The values ``[*]``.
 
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-    >>> y = with_gradient(torch.tensor(7.0), x, torch.tensor([3.0, 4.0]))
+    >>> y = replace_gradient(torch.tensor(7.0), x, torch.tensor([3.0, 4.0]))
     >>> y.backward()
     >>> y.item(), x.grad
     (7.0, tensor([3., 4.]))
@@ -26,22 +27,22 @@ def with_gradient(value: Tensor, variable: Tensor, gradient: Tensor) -> Tensor:
 
 
 def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | None) -> Tensor:
-    r"""The same values, with a clamped gradient with respect to each sample's action.
+    r"""Return the same values, with a clamped gradient with respect to each sample's action.
 
     .. math:: g = \operatorname{clip}(\partial V / \partial a,\, -x,\, x)
 
-    element by element, before any averaging over the batch, so the bound does not depend on the
-    batch size, on the importance weights or on the reduction. The result has the numerical value
-    of ``value`` and the gradient ``g`` with respect to ``action``, and no other.
+    The gradient is clamped element by element before the batch is averaged. So the bound does not
+    depend on the batch size, the importance weights or the reduction. The result has the numbers of
+    ``value``, the gradient ``g`` with respect to ``action``, and no other gradient.
 
     Args:
-        value: ``[*]``, computed from ``action``; each sample from its own action alone.
-        action: ``[*, ...]``, part of the graph of ``value``.
-        bound: ``x`` in units of value per unit of action; ``None`` or the number ``0``
+        value: the values ``[*]``, each computed from the action of its own sample alone.
+        action: the actions ``[*, ...]``, part of the graph of ``value``.
+        bound: the bound ``x`` in units of value per unit of action; ``None`` or the number ``0``
             returns ``value`` unchanged. A tensor ``[]`` must be positive.
 
     Returns:
-        ``[*]``.
+        The values ``[*]``.
 
     Source: the ``dqda_clipping`` option of ALF's ``SacAlgorithm``.
 
@@ -55,4 +56,4 @@ def clip_action_gradient(value: Tensor, action: Tensor, bound: float | Tensor | 
         return value
     (gradient,) = torch.autograd.grad(value.sum(), action)
     gradient = gradient.clamp(-bound, bound)  # type: ignore[arg-type]
-    return with_gradient(value, action, gradient)
+    return replace_gradient(value, action, gradient)

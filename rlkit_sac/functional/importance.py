@@ -5,14 +5,16 @@ from torch import Tensor
 
 
 def log_importance_ratio(log_prob: Tensor, behavior_log_prob: Tensor) -> Tensor:
-    r"""Logarithm of the importance ratio :math:`\rho = \pi(a|s) / \mu(a|s)`, with 0 / 0 as 1.
+    r"""Return the logarithm of the importance ratio :math:`\rho = \pi(a|s) / \mu(a|s)`.
+
+    The ratio 0 / 0 counts as 1.
 
     Args:
         log_prob: :math:`\log\pi(a|s)`, ``[*]``; may be minus infinity.
         behavior_log_prob: :math:`\log\mu(a|s)` of the behavior policy, ``[*]``.
 
     Returns:
-        ``[*]``; infinite where only one of the two probabilities is 0.
+        The logarithm ``[*]``, infinite where only one of the two probabilities is 0.
 
     >>> log_importance_ratio(torch.tensor([0.0, -torch.inf]), torch.tensor([-1.0, -torch.inf]))
     tensor([1., 0.])
@@ -22,7 +24,7 @@ def log_importance_ratio(log_prob: Tensor, behavior_log_prob: Tensor) -> Tensor:
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    r"""The ratio :math:`\rho`, clamped to the largest number of its dtype.
+    r"""Return the ratio :math:`\rho`, clamped to the largest number of its dtype.
 
     Args:
         log_ratio: :math:`\log\rho`, ``[*]``.
@@ -34,7 +36,7 @@ def importance_ratio(log_ratio: Tensor) -> Tensor:
 
 
 def retrace_coefficient(log_ratio: Tensor, action_dim: int = 1) -> Tensor:
-    r"""Truncated trace :math:`\bar\rho = \min(1, \rho^{1/D})`.
+    r"""Return the truncated trace :math:`\bar\rho = \min(1, \rho^{1/D})`.
 
     Args:
         log_ratio: :math:`\log\rho` of the whole action, ``[*]``.
@@ -49,11 +51,11 @@ def retrace_coefficient(log_ratio: Tensor, action_dim: int = 1) -> Tensor:
 
 
 def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
-    r"""Truncated importance weight :math:`\min(c, \rho)`.
+    r"""Return the truncated importance weight :math:`\min(c, \rho)`.
 
     Args:
         ratio: :math:`\rho`, ``[*]``.
-        threshold: c >= 0; ``None`` truncates only at 1e-8 times the square root of the
+        threshold: c >= 0. ``None`` truncates only at 1e-8 times the square root of the
             dtype's largest number (float16: 100), so that products with the ratio do not overflow.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
@@ -67,7 +69,9 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
 
 
 def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
-    r"""Bias correction weight :math:`[1 - c / \rho(a)]_+` of an action sampled from :math:`\pi`.
+    r"""Return the weight :math:`[1 - c / \rho(a)]_+` that corrects the bias of truncation.
+
+    It belongs to an action sampled from :math:`\pi`.
 
     Together with the truncated weight of a stored action it gives the exact expectation:
 
@@ -78,7 +82,7 @@ def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
         threshold: c, 0 or above.
 
     Returns:
-        ``[*]``, in [0, 1].
+        The weight ``[*]`` in [0, 1].
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7 and 8.
 
@@ -91,7 +95,7 @@ def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
 def expected_correction(
     log_ratio: Tensor, prob: Tensor, advantage: Tensor, threshold: float
 ) -> Tensor:
-    r"""Bias correction over all discrete actions, as weights of their log-probabilities.
+    r"""Return the bias correction over all discrete actions, as weights of log-probabilities.
 
     .. math:: [1 - c / \rho(a)]_+\, \pi(a|s)\, (Q(s, a) - V(s))
 
@@ -102,7 +106,7 @@ def expected_correction(
         threshold: c, 0 or above.
 
     Returns:
-        ``[*, A]``; the loss is minus the sum of weight times :math:`\log\pi(a|s)`.
+        The weights ``[*, A]``. The loss is minus the sum of weight times :math:`\log\pi(a|s)`.
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
 

@@ -1,7 +1,8 @@
 r"""Gated recurrent units and long short-term memories, for one network or several at once.
 
-A state is a tuple of tensors: :math:`(h)` of a GRU, :math:`(h, c)` of an LSTM. Where shapes below
-begin with ``[R?, …]``, tensors of R networks have a first dimension R, those of one network none.
+The state of a memory is a tuple of tensors: :math:`(h)` for a GRU, :math:`(h, c)` for an LSTM.
+Tensors of several networks have a first dimension R, which tensors of one network do not have. The
+shapes below write this dimension as ``R?``.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ State: TypeAlias = tuple[Tensor, ...]
 
 
 class LayerWeights(NamedTuple):
-    """Weights of a layer with G gates and H units, named as those of ``torch.nn.GRU``.
+    """Weights of a layer with G gates, H units and I inputs, with the names of ``torch.nn.GRU``.
 
     Attributes:
-        weight_ih: ``[R?, G H, I]`` of its I inputs.
-        weight_hh: ``[R?, G H, H]`` of its own output.
-        bias_ih: ``[R?, G H]``, or ``None``.
-        bias_hh: ``[R?, G H]``, or ``None``.
+        weight_ih: weights of the inputs, ``[R?, G H, I]``.
+        weight_hh: weights of the layer's own output, ``[R?, G H, H]``.
+        bias_ih: bias of the inputs, ``[R?, G H]``, or ``None``.
+        bias_hh: bias of the layer's own output, ``[R?, G H]``, or ``None``.
     """
 
     weight_ih: Tensor
@@ -33,16 +34,16 @@ class LayerWeights(NamedTuple):
 
 
 def recurrent_step(inputs: Tensor, state: State, layers: Sequence[LayerWeights]) -> State:
-    r"""The next state of stacked layers, the output of each the input of the one after it.
+    r"""Return the next state of stacked layers. Each layer reads the output of the layer before it.
 
-    A GRU, if the state is :math:`(h)`, with :math:`x` the inputs,
+    The layers are a GRU if the state is :math:`(h)`. With the inputs :math:`x`,
 
     .. math::
         r, z &= \sigma(W_{ir,iz} x + b_{ir,iz} + W_{hr,hz} h + b_{hr,hz}) \\
         n &= \tanh(W_{in} x + b_{in} + r (W_{hn} h + b_{hn})) \\
         h' &= (1 - z) n + z h
 
-    or an LSTM, if it is :math:`(h, c)`,
+    They are an LSTM if the state is :math:`(h, c)`,
 
     .. math::
         i, f, o &= \sigma(W_{ii,if,io} x + b_{ii,if,io} + W_{hi,hf,ho} h + b_{hi,hf,ho}) \\
@@ -50,12 +51,12 @@ def recurrent_step(inputs: Tensor, state: State, layers: Sequence[LayerWeights])
         c' &= f c + i g, \qquad h' = o \tanh c'
 
     Args:
-        inputs: ``[R?, N, I]``.
-        state: of L layers, each tensor ``[R?, N, L, H]``.
-        layers: their weights.
+        inputs: the inputs ``[R?, N, I]``.
+        state: the state of L layers, each tensor ``[R?, N, L, H]``.
+        layers: the weights of each layer.
 
     Returns:
-        As ``state``; the output is ``h[..., -1, :]``.
+        The next state, of the shapes of ``state``. The output is ``h[..., -1, :]``.
 
     Source: Cho et al. 2014 (arXiv:1406.1078), with the reset gate applied after the product as in
     ``torch.nn.GRU``; Hochreiter and Schmidhuber 1997 with forget gates.
@@ -64,30 +65,30 @@ def recurrent_step(inputs: Tensor, state: State, layers: Sequence[LayerWeights])
     >>> recurrent_step(torch.zeros(5, 2), (torch.ones(5, 1, 1),), [weights])[0].flatten()
     tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
     """
-    following = []
+    next_states = []
     for layer, weights in enumerate(layers):
-        now = tuple(part[..., layer, :] for part in state)
+        layer_state = tuple(part[..., layer, :] for part in state)
         gates = _affine(inputs, weights.weight_ih, weights.bias_ih)
-        new = _cell(gates, now, weights)
-        following.append(new)
-        inputs = new[0]
-    return tuple(_stack(parts) for parts in zip(*following, strict=True))
+        next_state = _cell(gates, layer_state, weights)
+        next_states.append(next_state)
+        inputs = next_state[0]
+    return tuple(_stack(parts) for parts in zip(*next_states, strict=True))
 
 
 def recurrent_rows(
     inputs: Tensor, start: State, reset: Tensor, layers: Sequence[LayerWeights]
 ) -> State:
-    r"""The states after each step of rows, :math:`h_t = f(h_{t-1}, x_t)`.
+    r"""Return the states after each step of rows, :math:`h_t = f(h_{t-1}, x_t)`.
 
     Args:
-        inputs: ``[R?, N, T, I]``.
+        inputs: the inputs ``[R?, N, T, I]``.
         start: the state before the first step, each tensor ``[R?, N, L, H]``.
-        reset: bool ``[N, T]``, the steps before which the state becomes zero. It is replaced, not
-            multiplied: NaN before a reset does not remain.
-        layers: weights of the L layers.
+        reset: the steps before which the state becomes zero, bool ``[N, T]``. The state is
+            replaced, not multiplied, so NaN does not survive a reset.
+        layers: the weights of the L layers.
 
     Returns:
-        Each tensor ``[R?, N, T, L, H]``.
+        The states, each tensor ``[R?, N, T, L, H]``.
 
     >>> weights = LayerWeights(torch.zeros(3, 2), torch.zeros(3, 1), None, None)
     >>> reset = torch.tensor([[False, False, True]])
@@ -95,20 +96,20 @@ def recurrent_rows(
     tensor([0.5000, 0.2500, 0.0000])
     """
     resets = reset.unsqueeze(-1).unbind(-2)
-    of_layers = []
+    layer_states = []
     for layer, weights in enumerate(layers):
         state = tuple(part[..., layer, :] for part in start)
         flat = _affine(inputs.flatten(-3, -2), weights.weight_ih, weights.bias_ih)
         states = []
-        for gates, begins in zip(
+        for gates, step_reset in zip(
             flat.unflatten(-2, inputs.shape[-3:-1]).unbind(-2), resets, strict=True
         ):
-            state = tuple(part.masked_fill(begins, 0.0) for part in state)
+            state = tuple(part.masked_fill(step_reset, 0.0) for part in state)
             state = _cell(gates, state, weights)
             states.append(state)
-        of_layers.append([torch.stack(parts, -2) for parts in zip(*states, strict=True)])
-        inputs = of_layers[-1][0]
-    return tuple(_stack(parts) for parts in zip(*of_layers, strict=True))
+        layer_states.append([torch.stack(parts, -2) for parts in zip(*states, strict=True)])
+        inputs = layer_states[-1][0]
+    return tuple(_stack(parts) for parts in zip(*layer_states, strict=True))
 
 
 def _stack(layers: Sequence[Tensor]) -> Tensor:
@@ -116,22 +117,22 @@ def _stack(layers: Sequence[Tensor]) -> Tensor:
 
 
 def _cell(gates: Tensor, state: State, weights: LayerWeights) -> State:
-    """One step of one layer, of the gates that its inputs give."""
-    of_state = _affine(state[0], weights.weight_hh, weights.bias_hh)
+    """Return the next state of one layer; ``gates`` are the products with its inputs."""
+    state_gates = _affine(state[0], weights.weight_hh, weights.bias_hh)
     if len(state) == 1:
         (h,) = state
         sizes = (2 * h.shape[-1], h.shape[-1])
-        (rz, n), (rz_of_state, n_of_state) = gates.split(sizes, -1), of_state.split(sizes, -1)
-        r, z = (rz + rz_of_state).sigmoid().chunk(2, -1)
-        n = torch.tanh(n + r * n_of_state)
+        (rz, n), (state_rz, state_n) = gates.split(sizes, -1), state_gates.split(sizes, -1)
+        r, z = (rz + state_rz).sigmoid().chunk(2, -1)
+        n = torch.tanh(n + r * state_n)
         return (n + z * (h - n),)
-    i, f, g, o = (gates + of_state).chunk(4, -1)
+    i, f, g, o = (gates + state_gates).chunk(4, -1)
     c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``[R?, N, I]`` times weights ``[R?, O, I]`` plus a bias ``[R?, O]``."""
+    """Return ``x`` ``[R?, N, I]`` times weights ``[R?, O, I]`` plus a bias ``[R?, O]``."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
     if bias is None:

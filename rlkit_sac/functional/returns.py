@@ -16,29 +16,29 @@ def soft_lambda_return(
     gamma: float | Tensor,
     lmbda: float,
 ) -> Tensor:
-    r"""Soft :math:`\lambda`-return of the state-action pairs of a sequence.
+    r"""Return the soft :math:`\lambda`-return of the state-action pairs of a sequence.
 
     .. math:: G_t = r_t + \gamma (1 - \text{terminated}_t)
         \left[(1-\lambda) V(s_{t+1}) + \lambda (G_{t+1} + b(s_{t+1}))\right]
 
-    where :math:`b(s_{t+1})` is the entropy bonus of a fresh sample at :math:`s_{t+1}`: the entropy
-    belongs to every state the return passes through, the bootstrap state included, and never to a
-    terminal one. Where ``cut`` holds and after the last step the bracket is :math:`V(s_{t+1})`.
-    With ``lmbda = 1`` the steps of a row of T have horizons T, T - 1, ..., 1; ``lmbda = 0`` is
-    :func:`soft_td_target`.
+    where :math:`b(s_{t+1})` is the entropy bonus of a new sample at :math:`s_{t+1}`. Every state
+    that the return passes through adds its entropy, and so does the bootstrap state. A terminal
+    state adds none. Where ``cut`` holds and after the last step, :math:`V(s_{t+1})` takes the place
+    of the bracket. With ``lmbda = 1`` the steps of a row of T have horizons T, T - 1, ..., 1;
+    ``lmbda = 0`` gives :func:`soft_td_target`.
 
     Args:
-        reward: ``[*, T, M]``, time in the last dimension but one.
-        terminated: bool ``[*, T, 1]``.
-        cut: bool ``[*, T, 1]``; steps whose successor is not the next one in the row (the episode
-            is done there, or the next entry of the row is not valid).
-        next_value: soft values ``[*, T, M]`` of the next states, entropy bonus included.
-        next_bonus: ``[*, T, 1]`` or ``[*, T, M]``, the entropy bonus alone.
-        gamma: discount in [0, 1].
-        lmbda: mixture in [0, 1].
+        reward: the rewards ``[*, T, M]``, time in the last dimension but one.
+        terminated: whether the episode terminated, bool ``[*, T, 1]``.
+        cut: the steps that the next step of the row does not continue, bool ``[*, T, 1]``: the
+            episode is done there, or the next step is not valid.
+        next_value: soft values ``[*, T, M]`` of the next states, with the entropy bonus.
+        next_bonus: the entropy bonus alone, ``[*, T, 1]`` or ``[*, T, M]``.
+        gamma: the discount in [0, 1].
+        lmbda: the weight :math:`\lambda` in [0, 1].
 
     Returns:
-        ``[*, T, M]``.
+        The return ``[*, T, M]``.
 
     Source: Sutton and Barto 2018, eq. 12.20, with the soft value of Haarnoja et al. 2018
     (arXiv:1812.05905), eq. 3, at every intermediate state.
@@ -56,9 +56,9 @@ def soft_lambda_return(
     ]
     for t in reversed(range(steps - 1)):
         value = next_value[..., t, :]
-        onward = (1 - lmbda) * value + lmbda * (targets[-1] + next_bonus[..., t, :])
-        onward = torch.where(cut[..., t, :], value, onward)
+        bootstrap = (1 - lmbda) * value + lmbda * (targets[-1] + next_bonus[..., t, :])
+        bootstrap = torch.where(cut[..., t, :], value, bootstrap)
         targets.append(
-            soft_td_target(reward[..., t, :], terminated[..., t, :], onward, gamma=gamma)
+            soft_td_target(reward[..., t, :], terminated[..., t, :], bootstrap, gamma=gamma)
         )
     return torch.stack(targets[::-1], -2)

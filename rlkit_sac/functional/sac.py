@@ -37,20 +37,20 @@ _DISTANCES = {"l2": F.mse_loss, "l1": F.l1_loss, "smooth_l1": F.smooth_l1_loss}
 def reduce_critics(
     q: Tensor, reward_weights: Tensor | None = None, reduction: CriticReduction = "min"
 ) -> Tensor:
-    r"""Pessimistic or mean value of an ensemble, separately in each reward dimension.
+    r"""Return the minimum or mean over the critics, separately in each reward dimension.
 
     .. math:: Q_{min,m} = \operatorname{sign}(w_m)\,\min_i\,\operatorname{sign}(w_m)\,Q_{i,m}
 
-    In a dimension with a negative weight the pessimistic value is the largest. With a weight of
+    In a dimension with a negative weight the pessimistic value is the maximum. With a weight of
     zero it is the minimum, since that dimension still bootstraps.
 
     Args:
         q: values ``[R, *, M]`` of R critics for M reward dimensions.
-        reward_weights: ``[M]``; ``None`` for positive weights.
+        reward_weights: the weights ``[M]``; ``None`` if all are positive.
         reduction: ``"min"`` (default), or ``"mean"`` for the mean of the critics.
 
     Returns:
-        ``[*, M]``.
+        The reduced values ``[*, M]``.
 
     Source: Fujimoto et al. 2018 (arXiv:1802.09477), eq. 10, with signed reward weights; the mean as
     in Chen et al. 2021 (arXiv:2101.05982), algorithm 1.
@@ -68,14 +68,14 @@ def reduce_critics(
 
 
 def weigh_rewards(value: Tensor, reward_weights: Tensor | None = None) -> Tensor:
-    r"""Weighted sum of a vector value, :math:`\sum_m w_m V_m`; weights are ones by default.
+    r"""Return the weighted sum of a vector value, :math:`\sum_m w_m V_m`.
 
     Args:
-        value: ``[*, M]``.
-        reward_weights: ``[M]`` or ``None``.
+        value: the values ``[*, M]``.
+        reward_weights: the weights ``[M]``; ``None`` for ones.
 
     Returns:
-        ``[*]``.
+        The sum ``[*]``.
 
     >>> weigh_rewards(torch.tensor([[1.0, 3.0]]), torch.tensor([0.5, -0.5]))
     tensor([-1.])
@@ -86,17 +86,17 @@ def weigh_rewards(value: Tensor, reward_weights: Tensor | None = None) -> Tensor
 
 
 def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Tensor:
-    r"""Entropy term in the value of a state, summed over the policy's factors.
+    r"""Return the entropy term in the value of a state, summed over the policy's factors.
 
     .. math:: b(s) = -\textstyle\sum_f \alpha_f \log\pi_f
 
     Args:
-        log_ratios: :math:`\log\pi_f` of each factor, or minus its entropy, ``[*]``; with a prior
-            minus :math:`\log\pi^0_f`. At least one.
+        log_ratios: for each factor :math:`\log\pi_f` or minus the entropy, ``[*]``. With a prior,
+            :math:`\log\pi^0_f` is subtracted. At least one factor is needed.
         alphas: the temperature of each factor, a scalar.
 
     Returns:
-        ``[*]``.
+        The bonus ``[*]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 3; several factors as in Delalleau et al.
     2019 (arXiv:1912.11077).
@@ -111,18 +111,19 @@ def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Ten
 
 
 def soft_value(value: Tensor, bonus: Tensor) -> Tensor:
-    r"""Soft value of a state.
+    r"""Return the soft value of a state.
 
     .. math:: V(s) = E_{a\sim\pi}[Q_{min}(s, a)] + b(s)
 
     Args:
-        value: the expected value under the policy, ``[*, M]``: of one sample for continuous
-            actions, :func:`~rlkit_sac.functional.expected_value` over discrete ones, and for hybrid
-            actions the latter at a sampled continuous action.
+        value: the expected value under the policy, ``[*, M]``. For continuous actions it is the
+            value of one sample, for discrete actions
+            :func:`~rlkit_sac.functional.expected_value`. For hybrid actions it is the expected
+            value over discrete actions at a sampled continuous action.
         bonus: the :func:`entropy_bonus`, ``[*, 1]``, added to every reward dimension.
 
     Returns:
-        ``[*, M]``.
+        The soft value ``[*, M]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 3.
 
@@ -135,20 +136,20 @@ def soft_value(value: Tensor, bonus: Tensor) -> Tensor:
 def soft_td_target(
     reward: Tensor, terminated: Tensor, next_value: Tensor, *, gamma: float | Tensor
 ) -> Tensor:
-    r"""One-step target :math:`y_t = r_t + \gamma (1 - \text{terminated}_t) V(s_{t+1})`.
+    r"""Return the target :math:`y_t = r_t + \gamma (1 - \text{terminated}_t) V(s_{t+1})`.
 
     Only ``terminated`` stops the bootstrap: a state at a time limit has a value. The next value is
-    masked by selection, not by multiplication, so that the value of a terminal observation has no
+    masked by selection, not by multiplication. So the value of a terminal observation has no
     effect, even if it is NaN.
 
     Args:
-        reward: ``[*, M]``.
-        terminated: bool ``[*, 1]``.
+        reward: the rewards ``[*, M]``.
+        terminated: whether the episode terminated, bool ``[*, 1]``.
         next_value: soft values ``[*, M]`` of the next states.
-        gamma: discount in [0, 1].
+        gamma: the discount in [0, 1].
 
     Returns:
-        ``[*, M]``.
+        The target ``[*, M]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 2-3.
 
@@ -161,19 +162,19 @@ def soft_td_target(
 
 
 def critic_loss(q: Tensor, target: Tensor, loss_function: LossFunction = "l2") -> Tensor:
-    r"""Loss of each critic at each step, averaged over reward dimensions.
+    r"""Return the loss of each critic at each step, averaged over reward dimensions.
 
     .. math:: L_{Q,i} = \tfrac1M \textstyle\sum_m (Q_{i,m}(s, a) - y_m)^2
 
     The loss of an ensemble is the sum over its R critics.
 
     Args:
-        q: ``[R, *, M]``.
-        target: y, ``[*, M]``, without gradient.
+        q: the values ``[R, *, M]``.
+        target: the target y, ``[*, M]``, without gradient.
         loss_function: ``"l2"`` (the square, without 1/2), ``"l1"`` or ``"smooth_l1"``.
 
     Returns:
-        ``[R, *]``.
+        The losses ``[R, *]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 5, without the factor 1/2.
 
@@ -185,14 +186,14 @@ def critic_loss(q: Tensor, target: Tensor, loss_function: LossFunction = "l2") -
 
 
 def td_error(q: Tensor, target: Tensor) -> Tensor:
-    r"""Priority of a transition, :math:`\sqrt{\sum_i \tfrac1M \sum_m (Q_{i,m} - y_m)^2}`.
+    r"""Return the priority :math:`\sqrt{\sum_i \tfrac1M \sum_m (Q_{i,m} - y_m)^2}`.
 
     Args:
-        q: ``[R, *, M]``.
-        target: y, ``[*, M]``.
+        q: the values ``[R, *, M]``.
+        target: the target y, ``[*, M]``.
 
     Returns:
-        ``[*]``, without gradient.
+        The priority ``[*]`` of each transition, without gradient.
 
     >>> td_error(torch.tensor([[[1.0]], [[4.0]]]), torch.tensor([[0.0]]))
     tensor([4.1231])
@@ -201,7 +202,7 @@ def td_error(q: Tensor, target: Tensor) -> Tensor:
 
 
 def actor_loss(q: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
-    r"""Loss of a reparameterized policy at each step.
+    r"""Return the loss of a reparameterized policy at each step.
 
     .. math:: L_\pi = \alpha \log\pi(a|s) - Q_{min}(s, a)
 
@@ -212,7 +213,7 @@ def actor_loss(q: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
         alpha: the temperature, a scalar.
 
     Returns:
-        ``[*]``.
+        The losses ``[*]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 7 and 9.
 
@@ -225,18 +226,18 @@ def actor_loss(q: Tensor, log_ratio: Tensor, alpha: Tensor) -> Tensor:
 def categorical_actor_loss(
     q: Tensor, log_prob: Tensor, alpha: Tensor, log_prior: Tensor | None = None
 ) -> Tensor:
-    r"""Loss of a policy over discrete actions at each step, with the exact expectation.
+    r"""Return the loss of a policy over discrete actions at each step, an exact expectation.
 
     .. math:: L_\pi = \textstyle\sum_k \pi_k \left[\alpha\log\pi_k - Q_{min,k}\right]
 
     Args:
-        q: ``[*, K]``, without gradient.
+        q: the value of each action, ``[*, K]``, without gradient.
         log_prob: log-probabilities :math:`\log\pi_k`, ``[*, K]``.
         alpha: the temperature, a scalar.
-        log_prior: of the same actions under a prior, ``[*, K]``; default none.
+        log_prior: log-probabilities under a prior, ``[*, K]``. Default: no prior.
 
     Returns:
-        ``[*]``.
+        The losses ``[*]``.
 
     Source: Christodoulou 2019 (arXiv:1910.07207), eq. 12.
 
@@ -249,18 +250,18 @@ def categorical_actor_loss(
 
 
 def value_loss(value: Tensor, target: Tensor, loss_function: LossFunction = "l2") -> Tensor:
-    r"""Loss of a value network at each step, averaged over reward dimensions.
+    r"""Return the loss of a value network at each step, averaged over reward dimensions.
 
     .. math:: L_V = \tfrac1M \textstyle\sum_m
         \left(V_m(s) - \operatorname{sg}(Q_{min,m}(s, a) + b(s))\right)^2
 
     Args:
         value: V(s), ``[*, M]``.
-        target: :func:`soft_value` by the live critics, ``[*, M]``, without gradient.
+        target: the :func:`soft_value` of the live critics, ``[*, M]``, without gradient.
         loss_function: ``"l2"`` (the square, without 1/2), ``"l1"`` or ``"smooth_l1"``.
 
     Returns:
-        ``[*]``.
+        The losses ``[*]``.
 
     Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq. 5, without the factor 1/2.
 
@@ -271,7 +272,7 @@ def value_loss(value: Tensor, target: Tensor, loss_function: LossFunction = "l2"
 
 
 def temperature_loss(multiplier: Tensor, entropy: Tensor, target_entropy: float | Tensor) -> Tensor:
-    r"""Loss of a temperature at each step.
+    r"""Return the loss of a temperature at each step.
 
     .. math:: L_\alpha = \log\alpha \cdot
         \operatorname{sg}\left(\mathcal H(\pi(\cdot|s)) - \bar{\mathcal H}\right)
@@ -279,13 +280,13 @@ def temperature_loss(multiplier: Tensor, entropy: Tensor, target_entropy: float 
     Args:
         multiplier: :math:`\log\alpha` or :math:`\alpha`, a scalar with gradient.
         entropy: :math:`-\log\pi(a|s)` of a sample, or the exact entropy, ``[*]``, nats.
-        target_entropy: nats.
+        target_entropy: the target entropy in nats.
 
     Returns:
-        ``[*]``.
+        The losses ``[*]``.
 
-    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; :math:`\log\alpha` instead of
-    :math:`\alpha` as in the code of that paper.
+    Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18. :math:`\log\alpha` instead of
+    :math:`\alpha` is from the code of that paper.
 
     >>> temperature_loss(torch.tensor(0.5), torch.tensor([1.0]), -3.0)
     tensor([2.])

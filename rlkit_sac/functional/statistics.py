@@ -5,11 +5,11 @@ from torch import Tensor
 
 
 def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
-    """Mean over the valid steps.
+    """Return the mean over the valid steps.
 
     Args:
-        x: ``[*]``.
-        valid: bool ``[*]``, or ``None`` if every step is valid.
+        x: one number for each step, ``[*]``.
+        valid: the valid steps, bool ``[*]``; ``None`` if every step is valid.
 
     >>> masked_mean(torch.tensor([1.0, 9.0]), torch.tensor([True, False]))
     tensor(1.)
@@ -20,14 +20,14 @@ def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def explained_variance(values: Tensor, target: Tensor, valid: Tensor | None) -> Tensor:
-    r"""Fraction of the targets' variance that the values explain, over the valid steps.
+    r"""Return the fraction of the targets' variance that the values explain.
 
     .. math:: 1 - \operatorname{Var}(y - Q) / \operatorname{Var}(y)
 
     Args:
-        values: Q, ``[*, M]``.
-        target: y, ``[*, M]``.
-        valid: bool ``[*]`` or ``None``.
+        values: the values Q, ``[*, M]``.
+        target: the targets y, ``[*, M]``.
+        valid: the valid steps, bool ``[*]``; ``None`` if every step is valid.
 
     Returns:
         1 for perfect values, 0 for values no better than a constant, NaN if all targets are

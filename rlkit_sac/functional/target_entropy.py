@@ -1,4 +1,4 @@
-"""Target entropies of the temperature, in nats."""
+"""Target entropies for the temperature, in nats."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Number = TypeVar("Number", float, Tensor)
 def continuous_target_entropy(
     low: Sequence[float], high: Sequence[float], min_prob: float = 0.1
 ) -> float:
-    r"""Entropy of a uniform policy over a fraction of each action interval.
+    r"""Return the entropy of a uniform policy over a fraction of each action interval.
 
     .. math:: H = \sum_d \log\left(p\,(\text{high}_d - \text{low}_d)\right)
 
@@ -23,7 +23,7 @@ def continuous_target_entropy(
         min_prob: the fraction p; 0.1 gives -1.609 nats for each dimension on [-1, 1].
 
     Returns:
-        nats, in the units of the log-density of the action.
+        The entropy in nats, in the units of the log-density of the action.
 
     Source: ``calc_default_target_entropy`` of ALF.
 
@@ -34,7 +34,7 @@ def continuous_target_entropy(
 
 
 def negative_dimension_target_entropy(dimensions: int) -> float:
-    r"""The SAC paper's :math:`-\dim(\mathcal{A})`.
+    r"""Return :math:`-\dim(\mathcal{A})`, the target entropy of the SAC paper.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), appendix D.
 
@@ -45,12 +45,13 @@ def negative_dimension_target_entropy(dimensions: int) -> float:
 
 
 def discrete_target_entropy(num_actions: Number, min_prob: float = 0.1) -> Number:
-    r"""Entropy of a policy with a small probability spread evenly over all actions but one.
+    r"""Return the entropy of a policy that spreads a small probability over all actions but one.
 
     .. math:: H = p\,(\log(K-1) - \log p) - (1-p)\log(1-p)
 
     Args:
-        num_actions: K; a single action has no entropy. Or a number for each state, ``[*]``.
+        num_actions: the number K of actions, or one number for each state, ``[*]``. A single action
+            has no entropy.
         min_prob: the probability p of not taking the preferred action, in (0, 1].
 
     Source: ``calc_default_target_entropy`` of ALF.
@@ -69,7 +70,7 @@ def discrete_target_entropy(num_actions: Number, min_prob: float = 0.1) -> Numbe
 
 
 def scaled_log_target_entropy(num_actions: Number) -> Number:
-    r"""A little less than the entropy of a uniform policy, :math:`0.98 \log K`.
+    r"""Return :math:`0.98 \log K`, a little less than the entropy of a uniform policy.
 
     Source: Christodoulou 2019 (arXiv:1910.07207), appendix.
 

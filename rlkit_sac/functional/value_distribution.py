@@ -1,12 +1,13 @@
-r"""Values described by a distribution over fixed atoms.
+r"""Values that are described by a distribution over fixed atoms.
 
 The N atoms :math:`z_j` lie at equal distances on :math:`[-5, 5]`, for returns that a
-:class:`~rlkit_sac.modules.RewardNormalizer` bounds. A critic writes logits :math:`l_j`, and means
+:class:`~rlkit_sac.modules.RewardNormalizer` bounds. The logits :math:`l_j` of a critic describe the
+value
 
 .. math:: Q = \textstyle\sum_j p_j z_j, \qquad p = \operatorname{softmax}(l)
 
-Source: Bellemare et al. 2017 (arXiv:1707.06887), algorithm 1; trained with the cross-entropy to a
-projected target as in Farebrother et al. 2024 (arXiv:2403.03950).
+Source: Bellemare et al. 2017 (arXiv:1707.06887), algorithm 1. The loss is the cross-entropy to a
+projected target, as in Farebrother et al. 2024 (arXiv:2403.03950).
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from torch import Tensor
 LARGEST_VALUE = 5.0
 
 
-def value_atoms(count: int, like: Tensor) -> Tensor:
-    """The atoms ``[N]``.
+def value_atoms(count: int, reference: Tensor) -> Tensor:
+    """Return the atoms ``[N]``.
 
     Args:
-        count: N.
-        like: any tensor of the dtype and device wanted.
+        count: the number N of atoms.
+        reference: a tensor with the dtype and the device of the result.
 
     >>> value_atoms(5, torch.zeros(()))
     tensor([-5.0000, -2.5000,  0.0000,  2.5000,  5.0000])
     """
     ends = -LARGEST_VALUE, LARGEST_VALUE
-    return torch.linspace(*ends, count, dtype=like.dtype, device=like.device)
+    return torch.linspace(*ends, count, dtype=reference.dtype, device=reference.device)
 
 
 def distribution_mean(logits: Tensor) -> Tensor:
-    """The value ``[*, 1]`` that logits ``[*, N]`` describe.
+    """Return the value ``[*, 1]`` that logits ``[*, N]`` describe.
 
     >>> distribution_mean(torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0]))
     tensor([0.])
@@ -42,21 +43,21 @@ def distribution_mean(logits: Tensor) -> Tensor:
 
 
 def project_values(values: Tensor, weights: Tensor, count: int) -> Tensor:
-    r"""The distribution over the atoms that is nearest to one over other values.
+    r"""Project a distribution over any values onto the atoms.
 
     .. math:: m_j = \textstyle\sum_i w_i \max\left(0, 1 - |\operatorname{clip}(v_i) - z_j| / \Delta
         \right)
 
-    Each weight is split among the two atoms beside its value, in proportion to the distances, so
-    that the mean stays where no value is beyond the ends.
+    Each weight is split between the two atoms next to its value, the nearer atom getting more. The
+    mean stays the same if no value lies beyond the outermost atoms.
 
     Args:
-        values: v, ``[*, J]``.
-        weights: w, ``[*, J]``, which sum to 1.
-        count: number N of atoms.
+        values: the values v, ``[*, J]``.
+        weights: the weights w, ``[*, J]``, which sum to 1.
+        count: the number N of atoms.
 
     Returns:
-        ``[*, N]``, without gradient.
+        The probabilities ``[*, N]`` of the atoms, without gradient.
 
     Source: Bellemare et al. 2017 (arXiv:1707.06887), eq. 7.
 
@@ -65,23 +66,23 @@ def project_values(values: Tensor, weights: Tensor, count: int) -> Tensor:
     """
     with torch.no_grad():
         inside = values.clamp(-LARGEST_VALUE, LARGEST_VALUE)
-        place = (inside + LARGEST_VALUE) * ((count - 1) / (2 * LARGEST_VALUE))
-        index = place.floor().long().clamp(0, count - 2)  # also of NaN
-        upper_share = place - index
+        position = (inside + LARGEST_VALUE) * ((count - 1) / (2 * LARGEST_VALUE))
+        index = position.floor().long().clamp(0, count - 2)  # a valid index also for NaN
+        upper_share = position - index
         projected = values.new_zeros(*values.shape[:-1], count)
         projected = projected.scatter_add(-1, index, weights * (1 - upper_share))
         return projected.scatter_add(-1, index + 1, weights * upper_share)
 
 
 def distribution_loss(logits: Tensor, target: Tensor) -> Tensor:
-    r"""Cross-entropy :math:`-\sum_j m_j \log p_j` of each critic at each step.
+    r"""Return the cross-entropy :math:`-\sum_j m_j \log p_j` of each critic at each step.
 
     Args:
-        logits: ``[R, *, N]``.
-        target: m, ``[*, N]``, without gradient.
+        logits: the logits ``[R, *, N]``.
+        target: the target probabilities m, ``[*, N]``, without gradient.
 
     Returns:
-        ``[R, *]``.
+        The losses ``[R, *]``.
 
     >>> distribution_loss(torch.zeros(1, 2), torch.tensor([0.5, 0.5]))
     tensor([0.6931])
@@ -90,7 +91,7 @@ def distribution_loss(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def clipped_share(values: Tensor, weights: Tensor) -> Tensor:
-    """The weight ``[*]`` of values ``[*, J]`` that lie beyond the outermost atoms.
+    """Return the total weight ``[*]`` of the values ``[*, J]`` beyond the outermost atoms.
 
     >>> clipped_share(torch.tensor([[1.0, 9.0]]), torch.tensor([[0.5, 0.5]]))
     tensor([0.5000])

@@ -24,10 +24,10 @@ from rlkit_sac.modules.layers import (
     perceptron,
     state_inputs,
 )
-from rlkit_sac.modules.notes import noted
+from rlkit_sac.modules.notes import note_arguments
 
 
-@noted
+@note_arguments
 def tanh_gaussian_actor(
     observation_dim: int | EncoderOptions,
     action_low: Sequence[float],
@@ -84,7 +84,7 @@ def tanh_gaussian_actor(
     network = perceptron(state.size, outputs, num_cells, activation, output_init=output_init)
     unit_box = bool((low == -1).all() and (high == 1).all())
     return ProbabilisticActor(
-        state.before(TensorDictModule(_joined(state, network, head), state.keys, ["loc", "scale"])),
+        state.precede(TensorDictModule(_chain(state, network, head), state.keys, ["loc", "scale"])),
         in_keys=["loc", "scale"],
         out_keys=[unravel_key(action_key)],
         spec=Bounded(low, high, shape=low.shape, dtype=low.dtype, device="cpu"),
@@ -94,7 +94,7 @@ def tanh_gaussian_actor(
     )
 
 
-@noted
+@note_arguments
 def gaussian_actor(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -140,7 +140,7 @@ def gaussian_actor(
     head = GaussianHead(log_std_mode, log_std_min, log_std_max, tanh_loc=tanh_loc)
     state = state_inputs(observation_dim, memory, "actor")
     network = perceptron(state.size, 2 * action_dim, num_cells, activation, output_init=output_init)
-    return gaussian_policy(_joined(state, network, head), action_dim, state)
+    return gaussian_policy(_chain(state, network, head), action_dim, state)
 
 
 def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> ProbabilisticActor:
@@ -155,7 +155,7 @@ def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> 
     ['loc', 'scale', 'action']
     """
     return ProbabilisticActor(
-        state.before(TensorDictModule(network, state.keys, ["loc", "scale"])),
+        state.precede(TensorDictModule(network, state.keys, ["loc", "scale"])),
         in_keys=["loc", "scale"],
         out_keys=["action"],
         spec=UnboundedContinuous(action_dim, device="cpu"),
@@ -164,7 +164,7 @@ def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> 
     )
 
 
-@noted
+@note_arguments
 def categorical_actor(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -217,7 +217,7 @@ def categorical_policy(
     ['logits', 'action']
     """
     return ProbabilisticActor(
-        state.before(TensorDictModule(network, state.keys, ["logits"])),
+        state.precede(TensorDictModule(network, state.keys, ["logits"])),
         in_keys=["logits"],
         out_keys=[unravel_key(action_key)],
         spec=CategoricalSpec(num_actions, device="cpu"),
@@ -225,7 +225,7 @@ def categorical_policy(
     )
 
 
-@noted
+@note_arguments
 def categorical_actor_critic(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -253,7 +253,7 @@ def categorical_actor_critic(
     >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["action_value"].shape
     torch.Size([5, 2])
     """
-    trunk = _trunk(observation_dim, num_cells, activation, memory)
+    trunk = _make_trunk(observation_dim, num_cells, activation, memory)
     width = num_cells[-1]
     hidden = StateInputs(width, ["hidden"], [])
     policy = categorical_policy(nn.Linear(width, num_actions), num_actions, hidden)
@@ -261,7 +261,7 @@ def categorical_actor_critic(
     return ActorValueOperator(trunk, policy, critic)
 
 
-@noted
+@note_arguments
 def gaussian_actor_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -304,7 +304,7 @@ def gaussian_actor_critic(
     >>> both(TensorDict(observation=torch.zeros(5, 3), batch_size=[5]))["state_value"].shape
     torch.Size([5, 1])
     """
-    trunk = _trunk(observation_dim, num_cells, activation, memory)
+    trunk = _make_trunk(observation_dim, num_cells, activation, memory)
     width = num_cells[-1]
     head = GaussianHead(log_std_mode, log_std_min, log_std_max)
     layers = nn.Sequential(nn.Linear(width, 2 * action_dim), head)
@@ -319,7 +319,7 @@ def gaussian_actor_critic(
     return ActorValueOperator(trunk, policy, critic)
 
 
-@noted
+@note_arguments
 def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDictSequential:
     """The actor of an actor and a critic on one trunk.
 
@@ -332,11 +332,11 @@ def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDict
     return actor_critic.get_policy_operator()
 
 
-def _joined(state: StateInputs, *layers: nn.Module) -> nn.Sequential:
+def _chain(state: StateInputs, *layers: nn.Module) -> nn.Sequential:
     return JoinedInputs(*layers) if len(state.keys) > 1 else nn.Sequential(*layers)
 
 
-def _trunk(
+def _make_trunk(
     observation_dim: int | EncoderOptions,
     num_cells: Sequence[int],
     activation: str,
@@ -345,4 +345,4 @@ def _trunk(
     *hidden, width = num_cells
     state = state_inputs(observation_dim, memory, "actor")
     network = perceptron(state.size, width, hidden, activation, activate_last_layer=True)
-    return state.before(TensorDictModule(network, state.keys, ["hidden"]))
+    return state.precede(TensorDictModule(network, state.keys, ["hidden"]))

@@ -24,7 +24,7 @@ from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
-from rlkit_sac.modules.notes import note_by
+from rlkit_sac.modules.notes import note_property
 
 ActionKind = Literal["discrete", "continuous"]
 
@@ -128,7 +128,7 @@ class BehaviorPolicy(TensorDictModuleBase):
         keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
         self.out_keys = [unravel_key(key) for key in keys]
 
-    note = note_by("actor", "behavior_keys", "mask_key")
+    note = note_property("actor", "behavior_keys", "mask_key")
 
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:

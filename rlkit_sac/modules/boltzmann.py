@@ -19,7 +19,7 @@ from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.allowed_actions import read_action_mask
 from rlkit_sac.modules.critics import RewardWeights
 from rlkit_sac.modules.memory import next_key, policy_states
-from rlkit_sac.modules.normalization import as_observed
+from rlkit_sac.modules.normalization import restore_observation
 from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.temperature import Temperature
@@ -133,7 +133,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         log_prior, allowed = None, self._allowed(states, value)
         if self.prior is not None:
             key = self.out_keys[0]
-            raw = as_observed(states)
+            raw = restore_observation(states)
             log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key, allowed)
         return F.boltzmann_log_prob(value, self.alpha(), log_prior, allowed)
 

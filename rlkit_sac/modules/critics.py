@@ -15,7 +15,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import distribution_mean
 from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
-from rlkit_sac.modules.notes import noted
+from rlkit_sac.modules.notes import note_arguments
 
 #: What critics write that describe a value by a distribution.
 VALUE_LOGITS = "value_logits"
@@ -23,7 +23,7 @@ VALUE_LOGITS = "value_logits"
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
-@noted
+@note_arguments
 def state_action_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -81,10 +81,10 @@ def state_action_critic(
         dropout=dropout,
         output_init=output_init,
     )
-    return state.before(*_heads(network, [*state.keys, "action"], "state_action_value", atoms))
+    return state.precede(*_heads(network, [*state.keys, "action"], "state_action_value", atoms))
 
 
-@noted
+@note_arguments
 def state_critic(
     observation_dim: int | EncoderOptions,
     *,
@@ -117,10 +117,10 @@ def state_critic(
     """
     state = state_inputs(observation_dim, memory, "value")
     network = perceptron(state.size, reward_dim, num_cells, activation, output_init=output_init)
-    return state.before(TensorDictModule(network, state.keys, ["state_value"]))
+    return state.precede(TensorDictModule(network, state.keys, ["state_value"]))
 
 
-@noted
+@note_arguments
 def action_value_critic(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -169,10 +169,10 @@ def action_value_critic(
     network = perceptron(
         state.size, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
     )
-    return state.before(*_heads(network, state.keys, "action_value", atoms))
+    return state.precede(*_heads(network, state.keys, "action_value", atoms))
 
 
-@noted
+@note_arguments
 def hybrid_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -232,7 +232,7 @@ def hybrid_critic(
     outputs, action = _outputs(num_actions, reward_dim, atoms), ("action", "continuous")
     if action_layer == "first" or len(num_cells) < 2:
         network = perceptron(state.size + action_dim, outputs, num_cells, activation, **options)
-        return state.before(*_heads(network, [*state.keys, action], "action_value", atoms))
+        return state.precede(*_heads(network, [*state.keys, action], "action_value", atoms))
     *hidden, features, last = num_cells
     of_state = perceptron(
         state.size, features, hidden, activation, activate_last_layer=True, **options
@@ -280,7 +280,7 @@ def _heads(
     """The network, and what makes a value of its logits."""
     if atoms is None:
         return [TensorDictModule(network, read, [written])]
-    mean = ValueOfLogits(of_each_action=written == "action_value")
+    mean = ValueOfLogits(per_action=written == "action_value")
     logits = TensorDictModule(network, read, [VALUE_LOGITS])
     return [logits, TensorDictModule(mean, [VALUE_LOGITS], [written])]
 
@@ -288,18 +288,18 @@ def _heads(
 class ValueOfLogits(nn.Module):
     """The value ``[*, 1]`` that logits ``[*, N]`` describe, or ``[*, K]`` that ``[*, K, N]`` do.
 
-    >>> ValueOfLogits(of_each_action=True)(torch.zeros(2, 5))
+    >>> ValueOfLogits(per_action=True)(torch.zeros(2, 5))
     tensor([0., 0.])
     """
 
-    def __init__(self, *, of_each_action: bool) -> None:
+    def __init__(self, *, per_action: bool) -> None:
         super().__init__()
-        self.of_each_action = of_each_action
+        self.per_action = per_action
 
     def forward(self, logits: Tensor) -> Tensor:
         """The mean over the atoms."""
         value = distribution_mean(logits)
-        return value.squeeze(-1) if self.of_each_action else value
+        return value.squeeze(-1) if self.per_action else value
 
 
 class RewardWeights(nn.Module):

@@ -52,11 +52,11 @@ class TanhGaussian(Distribution):
         high: Tensor | float = 1.0,
     ) -> None:
         self.loc, self.scale = loc, scale
-        self._drawn: tuple[Tensor, Tensor] | None = None  # the last action and its preimage
+        self._sample: tuple[Tensor, Tensor] | None = None  # the last action and its preimage
         unit_box = isinstance(low, float | int) and isinstance(high, float | int)
         self._box = None
         if not (unit_box and (low, high) == (-1, 1)):
-            place = _placed.__wrapped__ if loc.is_cpu else _placed
+            place = _bound_on_device.__wrapped__ if loc.is_cpu else _bound_on_device
             self._box = place(low, loc.dtype, loc.device), place(high, loc.dtype, loc.device)
         sizes = [bound.shape[-1] for bound in self._box or () if bound.ndim]
         if {scale.shape[-1], *sizes} != {loc.shape[-1]}:
@@ -79,8 +79,8 @@ class TanhGaussian(Distribution):
             (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
         )
         preimage = self.loc + self.scale * noise
-        self._drawn = self._squash(preimage), preimage
-        return self._drawn[0], self._log_densities(noise, preimage)
+        self._sample = self._squash(preimage), preimage
+        return self._sample[0], self._log_densities(noise, preimage)
 
     def rsample(self, sample_shape: SampleShape = ()) -> Tensor:
         """A sample through which gradients reach ``loc`` and ``scale``."""
@@ -103,9 +103,9 @@ class TanhGaussian(Distribution):
             unit = (2 * value - high - low) / (high - low)
         inside = 1 - torch.finfo(unit.dtype).eps / 2
         preimage = unit.clamp(-inside, inside).atanh()
-        if self._drawn is not None and value is self._drawn[0]:  # unless it was changed in place
-            drawn = self._drawn[1]
-            preimage = torch.where(value == self._squash(drawn), drawn, preimage)
+        if self._sample is not None and value is self._sample[0]:  # unless it was changed in place
+            exact = self._sample[1]
+            preimage = torch.where(value == self._squash(exact), exact, preimage)
         return self._log_densities((preimage - self.loc) / self.scale, preimage)
 
     @property
@@ -160,6 +160,6 @@ def check_log_prob(
 
 
 @lru_cache(maxsize=64)
-def _placed(bound: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _bound_on_device(bound: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A bound on a device, where it stays: each copy of it would wait for the device."""
     return torch.as_tensor(bound).to(device, dtype)

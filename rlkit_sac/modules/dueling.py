@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from torchrl.modules import IndependentNormal
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.structure import split_at
+from rlkit_sac.modules.structure import split_network
 
 #: Takes a distribution and a number n of samples, and returns them, ``[n, *, D]``.
 Sampler: TypeAlias = Callable[[Distribution, int], Tensor]
@@ -134,7 +134,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         drawn = self.sampler(dist, self.num_samples).detach()
         actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
         states = states.select(*self._advantage_state_keys)
-        before, after = split_at(self.advantage_network, self.action_key)
+        before, after = split_network(self.advantage_network, self.action_key)
         for part in before:  # such as an encoder, once for all actions
             states = part(states)
         inputs = states.expand(len(actions), *states.batch_size).set(self.action_key, actions)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.notes import noted
+from rlkit_sac.modules.notes import note_arguments
 
 EncoderKind = Literal["auto", "none", "small", "nature", "impala"]
 
@@ -43,7 +43,7 @@ class EncoderOptions(TypedDict, total=False):
     features: int | None
 
 
-@noted
+@note_arguments
 def observation_encoder(
     layout: Layout, kind: EncoderKind = "auto", features: int | None = None
 ) -> TensorDictModule:

@@ -20,8 +20,8 @@ from rlkit_sac.modules.masked_critic import ParameterMask, check_mask, write_mas
 from rlkit_sac.modules.structure import (
     Layers,
     check_same_structure,
+    find_path,
     flat_parts,
-    path_of,
     perceptron_layers,
     refuse_batch_norm,
 )
@@ -151,7 +151,7 @@ class EnsembleOutput:
 
     Attributes:
         part: a part of the network, or the whole.
-        key: the entry, unraveled.
+        key: the entry, unravel_keys.
         perceptrons: what the part consists of up to the entry; ``None`` for other networks.
         masked_action: the key of a continuous action and a mask: the part is evaluated for each of
             K discrete actions, and of each evaluation the output of its action is kept, see
@@ -177,9 +177,9 @@ class EnsembleOutput:
             parts = perceptron_layers(each)
             if parts is None:
                 break
-            chain.append(Perceptron(cast(TensorDictModule, each), *parts, path_of(each, network)))
+            chain.append(Perceptron(cast(TensorDictModule, each), *parts, find_path(each, network)))
             if unravel_key(each.out_keys[0]) == key:
-                if masked_action is None or _takes_masked_action(chain, masked_action[0]):
+                if masked_action is None or _reads_masked_action(chain, masked_action[0]):
                     return cls(part, key, chain, masked_action)
                 break
         return cls(part, key, None, masked_action)
@@ -246,7 +246,7 @@ def evaluate_perceptrons(
         ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
-    out = _run(layers, weights, _columns(inputs, shared)).mT
+    out = _run_layers(layers, weights, _columns(inputs, shared)).mT
     return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
 
 
@@ -288,9 +288,9 @@ def evaluate_masked_perceptrons(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
     rows = _columns(action, shared).mT
-    of_actions = _of_actions(weight[..., features:], rows, mask.mask, mask.used)
+    of_actions = _masked_product(weight[..., features:], rows, mask.mask, mask.used)
     hidden = of_state.unsqueeze(-2) + of_actions
-    hidden = _run(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
+    hidden = _run_layers(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
     # A compiler fuses this sum with the activation before it, and outputs that are not kept are
     # not computed, as they would be by a product of matrices.
     own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(3)
@@ -301,7 +301,7 @@ def evaluate_masked_perceptrons(
     return out.transpose(1, 2).reshape(len(out), *batch, *shape)
 
 
-def _takes_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
+def _reads_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
     """Whether the last perceptron of a chain reads the action last, and none before reads it.
 
     It must have several linear layers, of which one comes last, as
@@ -314,7 +314,7 @@ def _takes_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
     return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
 
 
-def _of_actions(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
+def _masked_product(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
     """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, K, B]``."""
     if used is None:
         rows = torch.where(mask.bool().unsqueeze(-2), action.unsqueeze(-3), 0.0).flatten(-3, -2)
@@ -334,7 +334,7 @@ def _columns(inputs: Tensor, shared: bool) -> Tensor:
     return inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
 
 
-def _run(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
+def _run_layers(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
     """Outputs of layers ``[R, …, B]`` for inputs ``[R, …, B]``, or ``[…, B]`` shared by all."""
     for name, layer in layers:
         if isinstance(layer, nn.Linear):

@@ -61,7 +61,7 @@ class StateInputs(NamedTuple):
     keys: list[NestedKey]
     modules: list[TensorDictModuleBase]
 
-    def before(self, *heads: TensorDictModule) -> TensorDictModule | TensorDictSequential:
+    def precede(self, *heads: TensorDictModule) -> TensorDictModule | TensorDictSequential:
         """The head, or what it is made of, after the modules."""
         whole = [*self.modules, *heads]
         return TensorDictSequential(*whole) if len(whole) > 1 else heads[0]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
-from rlkit_sac.modules.structure import split_at
+from rlkit_sac.modules.structure import split_network
 
 #: As many parameters of an action are quicker one by one than as a product of matrices.
 _FEW = 4
@@ -68,7 +68,7 @@ class MaskedCritic(TensorDictModuleBase):
         action_value_key: NestedKey = "action_value",
     ) -> None:
         super().__init__()
-        before, _ = split_at(critic, action_key)
+        before, _ = split_network(critic, action_key)
         self.critic = critic
         self.register_buffer("mask", mask_matrix(mask, stacked=True))
         self.action_key, self.action_value_key = action_key, action_value_key
@@ -114,7 +114,7 @@ def write_masked_values(
     Raises:
         ConfigError, BatchError: as :class:`MaskedCritic`.
     """
-    before, after = split_at(critic, action_key)
+    before, after = split_network(critic, action_key)
     for part in before:
         tensordict = part(tensordict)
     read = [key for part in after for key in part.in_keys]

@@ -77,7 +77,7 @@ class _Memory(TensorDictModuleBase):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write output and states into ``tensordict`` and return it."""
         memory = cast(Memory, self)
-        cells, value = cells_of(memory), memory.in_keys[0]
+        cells, value = get_cells(memory), memory.in_keys[0]
         inputs, is_init = tensordict.get(value), tensordict.get("is_init")
         shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
         stored = (tensordict.get(key, None) for key in state_keys(memory))
@@ -169,7 +169,7 @@ class LSTMMemory(_Memory, LSTMModule):
     _new_cells = ("lstm", OrthogonalLSTM)
 
 
-def cells_of(memory: Memory) -> nn.RNNBase:
+def get_cells(memory: Memory) -> nn.RNNBase:
     """The module with the weights of a memory."""
     return memory.gru if isinstance(memory, GRUModule) else memory.lstm
 
@@ -194,7 +194,7 @@ def next_key(key: NestedKey) -> NestedKey:
 
 def state_shape(memory: Memory) -> torch.Size:
     """The shape ``[L, H]`` of each entry, ``[R, L, H]`` where the weights of R are stacked."""
-    cells = cells_of(memory)
+    cells = get_cells(memory)
     members = cast(Tensor, cells.weight_hh_l0).shape[:-2]
     return torch.Size([*members, cells.num_layers, cells.hidden_size])
 
@@ -244,7 +244,7 @@ def check_memory(memory: Memory, name: str) -> None:
     Raises:
         ConfigError: naming the option.
     """
-    cells = cells_of(memory)
+    cells = get_cells(memory)
     for option in _REFUSED:
         if value := getattr(cells, option):
             raise ConfigError(

@@ -14,10 +14,10 @@ from torch.distributed import ProcessGroup
 from torch.distributions import Distribution
 
 from rlkit_sac.functional.value_distribution import LARGEST_VALUE
-from rlkit_sac.modules.notes import note_by
+from rlkit_sac.modules.notes import note_property
 
 _EPS = 1e-8  # added to variances, which may be 0
-_AS_OBSERVED = "as_observed"  # holds the entries before normalization
+_AS_OBSERVED = "restore_observation"  # holds the entries before normalization
 
 
 class RunningStatistics(nn.Module):
@@ -119,7 +119,7 @@ class ObservationNormalizer(nn.Module):
         self.observation_dim, self.clip, self.key = observation_dim, clip, key
         self.statistics = RunningStatistics([observation_dim], dtype=dtype, group=group)
 
-    note = note_by("observation_dim", "clip", "key")
+    note = note_property("observation_dim", "clip", "key")
 
     def observe(self, observation: Tensor) -> None:
         """Update the statistics with observations ``[*, observation_dim]``."""
@@ -129,23 +129,23 @@ class ObservationNormalizer(nn.Module):
         """Normalized, in the dtype of the observation."""
         scale = (self.statistics.variance + _EPS).rsqrt()
         normalized = (observation - self.statistics.mean) * scale
-        return _clipped(normalized, self.clip).to(observation.dtype)
+        return _clip(normalized, self.clip).to(observation.dtype)
 
-    def normalized(self, states: TensorDictBase) -> TensorDictBase:
-        """A copy of states with their observation normalized, which :func:`as_observed` undoes."""
+    def normalize_states(self, states: TensorDictBase) -> TensorDictBase:
+        """A copy of states with their observation normalized, which :func:`restore_observation` undoes."""
         observation = states[self.key]
         copy = states.copy().set(self.key, self(observation))
         return copy.set(unravel_key((_AS_OBSERVED, self.key)), observation)
 
 
-def as_observed(states: TensorDictBase) -> TensorDictBase:
+def restore_observation(states: TensorDictBase) -> TensorDictBase:
     """States with the observation from before an `ObservationNormalizer` normalized it, if any.
 
     >>> from tensordict import TensorDict
     >>> normalizer = ObservationNormalizer(1)
     >>> normalizer.observe(torch.tensor([[1.0], [3.0]]))
-    >>> states = normalizer.normalized(TensorDict(observation=torch.tensor([4.0])))
-    >>> states["observation"], as_observed(states)["observation"]
+    >>> states = normalizer.normalize_states(TensorDict(observation=torch.tensor([4.0])))
+    >>> states["observation"], restore_observation(states)["observation"]
     (tensor([2.]), tensor([4.]))
     """
     before = states.get(_AS_OBSERVED, None)
@@ -246,10 +246,10 @@ class RewardNormalizer(nn.Module):
         if bound is not None and steps is not None:
             gamma = self.gamma
             bound = bound * (steps if gamma == 1 else (1 - gamma**steps) / (1 - gamma))
-        return _clipped(reward * scale, bound).to(reward.dtype)
+        return _clip(reward * scale, bound).to(reward.dtype)
 
 
-def _clipped(values: Tensor, bound: float | None) -> Tensor:
+def _clip(values: Tensor, bound: float | None) -> Tensor:
     return values if bound is None else values.clamp(-bound, bound)
 
 
@@ -272,7 +272,7 @@ class NormalizedPolicy(TensorDictModuleBase):
         self.policy, self.normalizer = policy, normalizer
         self.in_keys, self.out_keys = list(policy.in_keys), list(policy.out_keys)
 
-    note = note_by("policy", "normalizer")
+    note = note_property("policy", "normalizer")
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write what the policy writes into ``tensordict`` and return it."""
@@ -283,4 +283,4 @@ class NormalizedPolicy(TensorDictModuleBase):
         return self.policy.get_dist(self._states(tensordict))
 
     def _states(self, tensordict: TensorDictBase) -> TensorDictBase:
-        return self.normalizer.normalized(tensordict.select(*self.in_keys, strict=False))
+        return self.normalizer.normalize_states(tensordict.select(*self.in_keys, strict=False))

@@ -23,14 +23,14 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 
 
-def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
+def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
     """Let a function note its name and arguments on the module that it returns.
 
     The note is a plain attribute ``note``, which copies and pickles keep and state dicts do not
     have. It does not follow later changes of the module, and leaves out arguments that are
     functions: whoever uses it compares what it describes with the module.
 
-    >>> @noted
+    >>> @note_arguments
     ... def layer(size):
     ...     return nn.Linear(size, size)
     >>> layer(3).note
@@ -51,8 +51,8 @@ def noted(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
     return build
 
 
-@noted
-def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module:
+@note_arguments
+def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module:
     """The network that a function of one's own makes.
 
     Args:
@@ -64,7 +64,7 @@ def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module
     Raises:
         ConfigError: the function cannot be imported, or returned no module.
 
-    >>> built_by("absent:build", "categorical_actor", {})
+    >>> custom_network("absent:build", "categorical_actor", {})
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: absent:build made no network of categorical_actor: ...
     """
@@ -78,12 +78,12 @@ def built_by(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module
     return network
 
 
-def note_by(*names: str) -> property:
+def note_property(*names: str) -> property:
     """The property ``note`` of a class whose arguments are attributes of the same names.
 
     >>> class Scale(nn.Module):
     ...     factor = 2.0
-    ...     note = note_by("factor")
+    ...     note = note_property("factor")
     >>> Scale().note
     {'builder': 'Scale', 'arguments': {'factor': 2.0}}
     """
@@ -117,7 +117,7 @@ def make_note(builder: str, /, **arguments: Any) -> Note | None:
     return {"builder": builder, "arguments": json.loads(text)}
 
 
-def note_of(module: nn.Module) -> Note | None:
+def get_note(module: nn.Module) -> Note | None:
     """The note of a module, ``None`` without one; of a sequence without, its parts together."""
     note: Note | None = getattr(module, "note", None)
     if note is None and type(module) is TensorDictSequential:
@@ -129,7 +129,7 @@ def note_of(module: nn.Module) -> Note | None:
 def _json_value(value: Any) -> Any:
     if not isinstance(value, nn.Module):
         return value.tolist()
-    note = note_of(value)
+    note = get_note(value)
     if note is None:
         raise TypeError(f"{type(value).__name__} has no note")
     return note

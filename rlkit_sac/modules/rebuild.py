@@ -18,7 +18,7 @@ from rlkit_sac.modules.critics import stack_critics
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
-from rlkit_sac.modules.notes import BUILDERS, Note, note_of
+from rlkit_sac.modules.notes import BUILDERS, Note, get_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.structure import changed_layer, structure
@@ -32,14 +32,14 @@ def build_from_note(note: Note) -> Any:
     it can name only functions and classes of this package.
 
     Args:
-        note: what :func:`~rlkit_sac.modules.notes.note_of` returns.
+        note: what :func:`~rlkit_sac.modules.notes.get_note` returns.
 
     Raises:
         KeyError: for an unknown builder.
         ConfigError, TypeError, ValueError: for arguments that it refuses.
 
     >>> from rlkit_sac.modules import categorical_actor
-    >>> build_from_note(note_of(categorical_actor(3, 2))).out_keys
+    >>> build_from_note(get_note(categorical_actor(3, 2))).out_keys
     ['logits', 'action']
     """
     name, builders = note["builder"], BUILDERS | _CLASSES
@@ -69,7 +69,7 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     >>> checked_note(actor) is None
     True
     """
-    note = note_of(policy) or {}
+    note = get_note(policy) or {}
     try:
         check_function(note, policy)
     except Exception:  # of a module without a note, or no longer what its note describes
@@ -91,14 +91,14 @@ def check_function(note: Note, policy: TensorDictModuleBase) -> None:
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> relu, tanh = (tanh_gaussian_actor(3, [-1.0], [1.0], activation=a) for a in ("relu", "tanh"))
-    >>> check_function(note_of(relu), relu)
-    >>> check_function(note_of(relu), tanh)
+    >>> check_function(get_note(relu), relu)
+    >>> check_function(get_note(relu), tanh)
     Traceback (most recent call last):
     AssertionError: ...
     """
     rebuilt = build_from_note(note)
     rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
-    if note_of(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
+    if get_note(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
         raise AssertionError(changed_layer(saved, policy) or "there are more layers, or fewer")
     states = _states(note, rebuilt)
     with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
@@ -116,9 +116,9 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
     def normal(*shape: int) -> Tensor:
         return 30 * torch.randn(64, *shape, generator=own, device="cpu").to(weight)
 
-    vector = {"key": "observation", "shape": [_noted(note, "observation_dim")]}
-    layout = _noted(note, "layout") or [vector]  # an encoder that networks share comes before them
-    memory = _noted(note, "memory") or {}
+    vector = {"key": "observation", "shape": [_lookup(note, "observation_dim")]}
+    layout = _lookup(note, "layout") or [vector]  # a shared encoder comes before the networks
+    memory = _lookup(note, "memory") or {}
     length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
     parts = {"continuous": normal(length), "discrete": torch.zeros(64).long()}
     states: dict[Any, Any] = {
@@ -127,8 +127,8 @@ def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
         "is_init": torch.zeros(64, 1).bool(),
         **{key: normal(*shape) for key, shape in policy_states(policy).items()},
     }
-    if (mask_key := _noted(note, "mask_key")) is not None:
-        states[mask_key] = normal(_noted(note, "num_actions")) > 0
+    if (mask_key := _lookup(note, "mask_key")) is not None:
+        states[mask_key] = normal(_lookup(note, "num_actions")) > 0
     return TensorDict(states, batch_size=[64], device=weight.device)
 
 
@@ -138,13 +138,13 @@ def _argument(value: Any) -> Any:
     return tuple(map(_argument, value)) if isinstance(value, list) else value
 
 
-def _noted(value: Any, name: str) -> Any:
+def _lookup(value: Any, name: str) -> Any:
     """An argument in a note, or in the notes within it, that is not ``None``."""
     if isinstance(value, dict):
         if value.get(name) is not None:
             return value[name]
         value = list(value.values())
-    found = (_noted(each, name) for each in value) if isinstance(value, list) else ()
+    found = (_lookup(each, name) for each in value) if isinstance(value, list) else ()
     return next((each for each in found if each is not None), None)
 
 

@@ -154,7 +154,7 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
             )
 
 
-def split_at(
+def split_network(
     network: TensorDictModuleBase, key: NestedKey
 ) -> tuple[list[TensorDictModuleBase], list[TensorDictModuleBase]]:
     """The parts of a network before the first one that reads an entry, and the others.
@@ -189,7 +189,7 @@ def flat_parts(
         yield from flat_parts(part, plain=plain)
 
 
-def path_of(part: nn.Module, network: nn.Module) -> str:
+def find_path(part: nn.Module, network: nn.Module) -> str:
     """The name of a part in a network, ``""`` for the whole."""
     return next(name for name, module in network.named_modules() if module is part)
 

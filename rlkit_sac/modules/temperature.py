@@ -69,7 +69,7 @@ class Temperature:
 
     def multiplier(self, parameter: Tensor) -> Tensor:
         r"""What the loss multiplies, :math:`\log\alpha` or :math:`\alpha`, within its bounds."""
-        inside = _ClampLeadingBack.apply(parameter, *self._parameter_bounds)
+        inside = _InwardClamp.apply(parameter, *self._parameter_bounds)
         return inside.exp() if self.mode == "exp" else inside
 
     def project_(self, parameter: Tensor) -> None:
@@ -78,7 +78,7 @@ class Temperature:
             parameter.clamp_(*self._parameter_bounds)
 
 
-class _ClampLeadingBack(torch.autograd.Function):
+class _InwardClamp(torch.autograd.Function):
     """A clamp that lets a gradient through where its descent leads back inside the bounds.
 
     It judges the gradient that arrives, after masks, importance weights and coefficients.
@@ -112,7 +112,7 @@ class RunningLogProb(nn.Module):
         like: a tensor of the dtype and the device.
 
     >>> center = RunningLogProb(torch.zeros(()))
-    >>> center.move(torch.tensor([2.0, 4.0]))
+    >>> center.update(torch.tensor([2.0, 4.0]))
     >>> center(torch.tensor([4.0]))
     tensor([1.])
     """
@@ -125,7 +125,7 @@ class RunningLogProb(nn.Module):
         self.register_buffer("mean", like.detach().new_zeros(()))
         self.register_buffer("count", like.new_zeros((), dtype=torch.int64))
 
-    def move(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
+    def update(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
         """Move towards the mean log-probability of a batch, unless that is not finite.
 
         Args:

@@ -24,7 +24,7 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LossOptions:
-    r"""What every loss takes beside the fields of its section of a configuration.
+    """The options that every loss has, besides the fields of its section of a configuration.
 
     Raises:
         ConfigError: for a value that an option cannot have.
@@ -41,8 +41,8 @@ class LossOptions:
     it is present."""
 
     burn_in: NonNegativeInt = 0
-    """Of networks with a memory, number of first steps of each row that the memories see, without
-    gradient and without loss."""
+    """Number of first steps of each row that only update the memories of recurrent networks. They
+    have no gradient and no loss."""
 
     diagnostics: bool = False
     """Add statistics of the critics to the output."""
@@ -54,16 +54,16 @@ class LossOptions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SACOptions(LossOptions):
-    r"""What all soft actor-critic losses take beside the fields of their sections.
+    r"""The options that all soft actor-critic losses have, besides the fields of their sections.
 
     The sections are those of :mod:`rlkit_sac.config`, such as
     :class:`~rlkit_sac.config.PlainContinuousLossConfig`.
     """
 
     encoder_network: TensorDictModuleBase | None = None
-    """One encoder of the states for actor and critics, which read what it writes, such as
-    ``features``, in place of the observation. ``loss_qvalue`` alone trains it, and it has no
-    target, as in DrQ-v2 (Yarats et al. 2021, arXiv:2107.09645)."""
+    """An encoder of the states that actor and critics share. They read its output, such as
+    ``features``, in place of the observation. Only ``loss_qvalue`` trains it, and it has no
+    target network, as in DrQ-v2 (Yarats et al. 2021, arXiv:2107.09645)."""
 
     prior_network: nn.Module | Sequence[nn.Module | None] | None = None
     r"""A prior :math:`\pi^0` such as :class:`~rlkit_sac.modules.UniformPrior`, or any module with
@@ -73,24 +73,25 @@ class SACOptions(LossOptions):
     loss takes a (discrete, continuous) pair, too."""
 
     action_spec: TensorSpec | None = None
-    """Spec of one action, or the composite spec of the environment; default the actor's. Without
-    one the number of discrete actions is that of the critics' output."""
+    """Spec of one action, or the composite spec of the environment. Default: the actor's spec.
+    Without a spec, the critics' output determines the number of discrete actions."""
 
     observation_normalizer: ObservationNormalizer | None = None
     """Normalizes the observations of networks and policy; ``observe()`` updates its statistics."""
 
     critic_normalizer: ObservationNormalizer | None = None
-    """That of critics which read another entry than the policy."""
+    """A normalizer for critics that read another entry than the policy."""
 
     reward_normalizer: RewardNormalizer | None = None
-    """Normalizes the rewards in the targets, before ``reward_scale``; updated in the same way."""
+    """Normalizes the rewards in the targets, before ``reward_scale``; ``observe()`` updates its
+    statistics, too."""
 
     deactivate_vmap: bool = False
     """Call the critics one after another."""
 
 
-# What the constructors of TorchRL's losses have besides.
-_OF_TORCHRL = {
+# Advice on the arguments of TorchRL's losses that these losses do not have.
+_ADVICE = {
     **dict.fromkeys(("delay_qvalue", "delay_value"), "target networks are always there"),
     "delay_actor": "the policy has no target network",
     "separate_losses": "leave it out; no loss trains the networks of another",
@@ -100,57 +101,57 @@ _OF_TORCHRL = {
     "target_entropy_weight": "target_entropy takes 'scaled_log_k', or the number itself",
 }
 
-# What other packages call an option, where another name is nearer.
-_ALSO = {"alpha": "alpha_init", "ent_coef": "alpha_init", "sub_sample_len": "target_subset"}
+# Names of options in other packages, which the search for similar names would not find.
+_SYNONYMS = {"alpha": "alpha_init", "ent_coef": "alpha_init", "sub_sample_len": "target_subset"}
 
 
 def read_options(
-    loss: type[Any], given: Mapping[str, Any], *, mask: bool = False
+    loss: type[Any], arguments: Mapping[str, Any], *, mask: bool = False
 ) -> tuple[Any, Any]:
-    """The keyword arguments of a loss, those of its section checked as in a configuration.
+    """Return the options of a loss and its section, both checked as in a configuration.
 
     Args:
-        loss: the class, of :func:`with_options_from`.
-        given: its keyword arguments; pairs may be tuples, numbers tensors, and ``target_entropy``
-            a function of the action spec.
-        mask: whether there is a mask of parameters, which the section has as ``parameter_mask``.
+        loss: a class that :func:`add_options` decorates.
+        arguments: the keyword arguments of the loss. Pairs may be tuples, numbers may be tensors,
+            and ``target_entropy`` may be a function of the action spec.
+        mask: whether the loss has a parameter mask; sets ``parameter_mask`` in the section.
 
     Raises:
         ConfigError: with a line for each problem.
     """
     options = loss.section(**({"parameter_mask": True} if mask else {}))
-    section_options = {name: value for name, value in given.items() if name in options.arguments()}
+    names = options.arguments()
+    section_options = {name: value for name, value in arguments.items() if name in names}
     data = dict(section_options)
     if "target_entropy" in section_options:
-        data["target_entropy"] = _without_functions(section_options["target_entropy"])
+        data["target_entropy"] = _replace_functions(section_options["target_entropy"])
     hints = {name: option.hint for name, option in options_of(options).items()}
     vars(options).update(check_values(hints, data))
     check_config(options)
     if "target_entropy" in section_options:
         options.target_entropy = section_options["target_entropy"]
-    others = {name: value for name, value in given.items() if name not in section_options}
+    others = {name: value for name, value in arguments.items() if name not in section_options}
     if unknown := [name for name in others if name not in signature(loss.options_class).parameters]:
-        told = [f"{name}: {_OF_TORCHRL[name]}" for name in unknown if name in _OF_TORCHRL]
-        near = get_close_matches(_ALSO.get(unknown[0], unknown[0]), signature(loss).parameters, n=1)
-        advice = "; ".join(told) or (f"did you mean {near[0]}?" if near else "see its signature")
+        lines = [f"{name}: {_ADVICE[name]}" for name in unknown if name in _ADVICE]
+        synonym = _SYNONYMS.get(unknown[0], unknown[0])
+        match = "".join(get_close_matches(synonym, signature(loss).parameters, n=1))
+        advice = "; ".join(lines) or (f"did you mean {match}?" if match else "see its signature")
         raise ConfigError(f"{loss.__name__} has no option {', '.join(unknown)}: {advice}")
     return loss.options_class(**others), options
 
 
-def _without_functions(value: Any) -> Any:
+def _replace_functions(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_without_functions(item) for item in value]
+        return [_replace_functions(item) for item in value]
     return "auto" if callable(value) else value
 
 
-def with_options_from(
-    section: type[ReturnConfig], others: type[LossOptions]
-) -> Callable[[Class], Class]:
-    """Let the signature of a loss show the options that its ``**options`` are.
+def add_options(section: type[ReturnConfig], others: type[LossOptions]) -> Callable[[Class], Class]:
+    """Return a class decorator that shows the options in the signature of a loss.
 
     Args:
-        section: of a configuration, whose fields the loss takes.
-        others: the options that are no fields of it.
+        section: the section of a configuration whose fields are options of the loss.
+        others: the class with the other options.
 
     >>> from rlkit_sac.objectives import DiscreteSACLoss
     >>> signature(DiscreteSACLoss).parameters["gamma"].default

@@ -13,7 +13,7 @@ from tensordict.utils import unravel_key
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.objectives.previous_step import is_previous_step_key, one_step_later
+from rlkit_sac.objectives.previous_step import is_previous_step_key, next_state_entry
 
 try:
     from torch.fx.experimental.proxy_tensor import get_proxy_mode as _proxy_mode
@@ -55,7 +55,7 @@ class TransitionKeys:
         states: entries that are read at a state.
         next_states: those that are read under ``next``. Entries that describe the previous step
             are computed from the transition itself for priors and memories, see
-            :func:`one_step_later`.
+            :func:`next_state_entry`.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class TransitionKeys:
         self._done = unravel_key(("next", tensor_keys.done))
         self._unchecked = 100  # batches, which are read to compare their steps
         self._steps_to_next_obs = tensor_keys.steps_to_next_obs
-        network_keys = unraveled(*networks)
-        self.states = [key for key in unraveled(*network_keys, *priors) if key not in actions]
+        network_keys = unravel_keys(*networks)
+        self.states = [key for key in unravel_keys(*network_keys, *priors) if key not in actions]
         stored = [] if recurrent else network_keys
         self.next_states = [
             key for key in self.states if key in stored or not is_previous_step_key(key)
@@ -85,7 +85,7 @@ class TransitionKeys:
     def in_keys(self) -> list[NestedKey]:
         """Every entry that the loss reads."""
         next_states = (("next", key) for key in self.next_states)
-        return unraveled(*self.actions, *self.outcomes, *self.states, *next_states)
+        return unravel_keys(*self.actions, *self.outcomes, *self.states, *next_states)
 
     def read(
         self,
@@ -137,7 +137,7 @@ class TransitionKeys:
         next_states = batch.get("next").select(*self.next_states)
         for key in self.states:
             if key not in self.next_states:
-                next_states.set(key, one_step_later(key, batch, list(self.actions)))
+                next_states.set(key, next_state_entry(key, batch, list(self.actions)))
         return Transitions(batch, batch.select(*self.states), next_states, valid)
 
 
@@ -146,10 +146,10 @@ def detach_entries(states: TensorDictBase, keys: Collection[NestedKey]) -> Tenso
     return states.copy().update(states.select(*keys).detach()) if keys else states
 
 
-def unraveled(*keys: NestedKey) -> list[NestedKey]:
+def unravel_keys(*keys: NestedKey) -> list[NestedKey]:
     """The keys in TensorDict's canonical form, without duplicates.
 
-    >>> unraveled("observation", ("observation",), ("next", ("reward",)))
+    >>> unravel_keys("observation", ("observation",), ("next", ("reward",)))
     ['observation', ('next', 'reward')]
     """
     return list(dict.fromkeys(map(unravel_key, keys)))

@@ -28,7 +28,7 @@ from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
 from rlkit_sac.objectives.checks import check_widths
 from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
-from rlkit_sac.valid_steps import of_each_step, valid_steps
+from rlkit_sac.valid_steps import read_step_entry, valid_steps
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
@@ -53,7 +53,7 @@ def name_mismatched_entries(
             if args and isinstance(args[0], TensorDictBase):
                 for name in self.network_names:
                     if name not in self.recurrent:
-                        check_widths(name, getattr(self, name), args[0], self._like.dtype)
+                        check_widths(name, getattr(self, name), args[0], self._reference.dtype)
             raise
 
     return call
@@ -245,12 +245,12 @@ class LossContract(LossModule):
 
     __call__ = name_mismatched_entries(LossModule.__call__)
 
-    def _normalized(self, states: TensorDictBase) -> TensorDictBase:
+    def _normalize_states(self, states: TensorDictBase) -> TensorDictBase:
         """Return states with normalized observations."""
         for name in ("observation_normalizer", "critic_normalizer"):
             normalizer: ObservationNormalizer | None = getattr(self, name, None)
             if normalizer is not None and normalizer.key in states.keys():  # noqa: SIM118
-                states = normalizer.normalized(states)
+                states = normalizer.normalize_states(states)
         return states
 
     def _encode(
@@ -262,9 +262,9 @@ class LossContract(LossModule):
     ) -> TransitionsT:
         """Return the steps after the burn-in, encoded, with what the memories remember there."""
         if self.encoder_network is not None:
-            states = self._encoded(transitions.states)
+            states = self._encode_states(transitions.states)
             with torch.no_grad():
-                next_states = self._encoded(transitions.next_states)
+                next_states = self._encode_states(transitions.next_states)
             transitions = replace(transitions, states=states, next_states=next_states)
         if not self.recurrent:
             if self.burn_in:
@@ -275,7 +275,7 @@ class LossContract(LossModule):
         rows = MemoryRows.read(
             tensordict,
             transitions,
-            normalized=self._normalized,
+            normalize_states=self._normalize_states,
             done=done.bool(),
             networks=self.recurrent.values(),
             burn_in=self.burn_in,
@@ -287,11 +287,11 @@ class LossContract(LossModule):
         dtype = next(self.parameters()).dtype
         return Members(network, params, self.vmap_randomness, self.deactivate_vmap, dtype)
 
-    def _encoded(self, states: TensorDictBase) -> TensorDictBase:
+    def _encode_states(self, states: TensorDictBase) -> TensorDictBase:
         """Return states with what the encoder writes there."""
         params, keys = self.encoder_network_params, self._encoded_keys
         with params.to_module(self.encoder_network, preserve_module_state=False):
-            written = self.encoder_network(self._normalized(states).copy())
+            written = self.encoder_network(self._normalize_states(states).copy())
         return states.copy().update(written.select(*keys))
 
     def _head(self, name: str) -> Any:
@@ -326,7 +326,7 @@ class LossContract(LossModule):
         return self
 
     @property
-    def _like(self) -> Tensor:
+    def _reference(self) -> Tensor:
         """A parameter, of the dtype and the device of this loss."""
         return next(self.parameters())
 
@@ -348,7 +348,7 @@ class LossContract(LossModule):
             current.fill_(value)
             return
         delattr(self, option)  # a graph reads the current value of a tensor
-        self.register_buffer(option, self._like.detach().new_full((), value), persistent=False)
+        self.register_buffer(option, self._reference.detach().new_full((), value), persistent=False)
 
     def _set_gamma(self, gamma: float | None) -> None:
         """Set the discount of the targets, unless it is ``None``."""
@@ -375,7 +375,7 @@ class LossContract(LossModule):
         key = self.tensor_keys.priority_weight
         if self.use_prioritized_weights is False or batch.get(key, None) is None:
             return None
-        weights, valid = of_each_step(batch, key), self._valid_steps(batch)
+        weights, valid = read_step_entry(batch, key), self._valid_steps(batch)
         assert weights is not None
         # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
@@ -384,7 +384,7 @@ class LossContract(LossModule):
         """TorchRL's reduction over the valid steps; zero, not 0 / 0, if the weights sum to 0."""
         if self.reduction == "none":
             loss = self._reduce_loss(loss, batch, weights=weights)
-            return self._with_burn_in(loss) if self.burn_in else loss
+            return self._pad_burn_in(loss) if self.burn_in else loss
         if weights is None or self.reduction != "mean":
             return self._reduce_loss(loss, batch, weights=weights)
         total = weights.sum()
@@ -395,7 +395,7 @@ class LossContract(LossModule):
         """The reduced value of a single loss, with the batch's importance weights."""
         return self._output({"loss": loss}, {}, batch).get("loss")
 
-    def _with_burn_in(self, values: Tensor) -> Tensor:
+    def _pad_burn_in(self, values: Tensor) -> Tensor:
         """Values ``[*, T']`` of the steps that losses cover, after zeros for the burn-in."""
         return pad(values, (self.burn_in, 0))
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
 from rlkit_sac.modules.ensemble import Members
-from rlkit_sac.modules.memory import Memory, cells_of, check_memory, layer_weights, state_keys
-from rlkit_sac.modules.structure import flat_parts, path_of
+from rlkit_sac.modules.memory import Memory, check_memory, get_cells, layer_weights, state_keys
+from rlkit_sac.modules.structure import find_path, flat_parts
 from rlkit_sac.objectives.batch import Transitions, check_flag, fill_invalid
 
 #: Where encoded states hold what a memory remembers, by the name of the network.
@@ -55,7 +55,7 @@ class MemoryRows:
         tensordict: TensorDictBase,
         transitions: Transitions,
         *,
-        normalized: Callable[[TensorDictBase], TensorDictBase],
+        normalize_states: Callable[[TensorDictBase], TensorDictBase],
         done: Tensor,
         networks: Iterable[RecurrentNetwork],
         burn_in: int,
@@ -69,7 +69,7 @@ class MemoryRows:
         Args:
             tensordict: the batch ``[*, T]``, which may hold states of memories.
             transitions: what the loss reads of it.
-            normalized: normalizes observations.
+            normalize_states: the function that normalizes the observations of states.
             done: where episodes of the batch end, ``[*, T, 1]``.
             networks: those with a memory.
             burn_in: number of first steps that are only remembered.
@@ -78,8 +78,8 @@ class MemoryRows:
             BatchError: for a burn-in as long as the rows, or ``is_init`` of another shape.
         """
         length, valid = tensordict.batch_size[-1], transitions.valid
-        states = normalized(transitions.states)
-        next_states = normalized(transitions.next_states)
+        states = normalize_states(transitions.states)
+        next_states = normalize_states(transitions.next_states)
         if burn_in >= length:
             raise BatchError(
                 f"burn_in is {burn_in}, but the rows of the batch have {length} steps: wanted rows "
@@ -94,7 +94,7 @@ class MemoryRows:
         begins, believed = is_init.clone(), is_init.clone()
         begins[..., 0, :] = False
         begins[..., 1:, :] |= cut[..., :-1, :]
-        believed[..., 0, :] &= _at_rest(states, stored)
+        believed[..., 0, :] &= _may_begin_episode(states, stored)
         states = states.copy().set("is_init", believed)
         return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
 
@@ -191,7 +191,7 @@ class RecurrentNetwork:
         head = after[0] if len(after) == 1 else TensorDictSequential(*after)
         if isinstance(after[-1], ProbabilisticTensorDictModule):
             head = ProbabilisticTensorDictSequential(*after)
-        cells_path = path_of(cells_of(memory), network)
+        cells_path = find_path(get_cells(memory), network)
         return cls(network, TensorDictSequential(*parts[:place]), memory, cells_path, head)
 
     @property
@@ -247,7 +247,7 @@ class RecurrentNetwork:
         members, burn_in = memory_pass.members, rows.burn_in
         params = members.params
         weights = members.params_at(self.cells_path)
-        num_layers = cells_of(self.memory).num_layers
+        num_layers = get_cells(self.memory).num_layers
         layers = layer_weights(lambda name: weights.get(name, None), num_layers)
         state = self._start(rows, layers[0].weight_hh, members.indices)
         grad = memory_pass.grad and torch.is_grad_enabled()
@@ -260,14 +260,14 @@ class RecurrentNetwork:
             states = rows.states if memory_pass.states_grad else rows.states.detach()
             inputs, written = self._embed(states[..., burn_in:], members)
             after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
-            encoded = self._encoded(after[0], written, params)
+            encoded = self._entries_for_head(after[0], written, params)
         if not memory_pass.at_next_states:
             return encoded, None
         with torch.set_grad_enabled(grad and memory_pass.next_grad):
             inputs, written = self._embed(rows.next_states[..., burn_in:], members)
             flat = tuple(part.flatten(-4, -3) for part in after)
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
-            return encoded, self._encoded(output, written, params)
+            return encoded, self._entries_for_head(output, written, params)
 
     def head_inputs(self, states: TensorDictBase, entry: str) -> TensorDictBase:
         """Encoded states as the head of a single network reads them.
@@ -278,7 +278,7 @@ class RecurrentNetwork:
         """
         return states.copy().update(states.get((ENCODED, entry)))
 
-    def head_inputs_of_each(
+    def head_inputs_per_member(
         self, states: TensorDictBase, entry: str, *, detached: bool
     ) -> TensorDictBase:
         """Encoded states as the heads of R networks read them, ``[R, *]``.
@@ -298,7 +298,7 @@ class RecurrentNetwork:
 
     def _start(self, rows: MemoryRows, weight: Tensor, indices: Tensor | None) -> State:
         """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
-        cells, count, ensemble = cells_of(self.memory), len(rows.reset), weight.shape[:-2]
+        cells, count, ensemble = get_cells(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
         start = []
         for key in self.state_keys:
@@ -336,7 +336,7 @@ class RecurrentNetwork:
         inputs = written.get(key)
         return inputs.reshape(*params.batch_size, -1, *inputs.shape[-2:]), written
 
-    def _encoded(
+    def _entries_for_head(
         self, h: Tensor, written: TensorDictBase, params: TensorDictBase
     ) -> TensorDictBase:
         """What the memory and the embedding write for the head, the networks last."""
@@ -349,7 +349,7 @@ class RecurrentNetwork:
         return entries
 
 
-def _at_rest(states: TensorDictBase, stored: TensorDictBase) -> Tensor:
+def _may_begin_episode(states: TensorDictBase, stored: TensorDictBase) -> Tensor:
     """Where a row may begin an episode: no previous action and no stored state, ``[*, 1]``."""
     previous = states.select("prev_action", strict=False)[..., 0]
     rest = torch.ones(*stored.batch_size, 1, dtype=torch.bool, device=states.get("is_init").device)

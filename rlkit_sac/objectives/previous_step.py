@@ -24,7 +24,7 @@ def is_previous_step_key(key: NestedKey) -> bool:
     return (key if isinstance(key, str) else key[0]) in (PREVIOUS_ACTION, IS_INIT)
 
 
-def one_step_later(
+def next_state_entry(
     key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
 ) -> Tensor | TensorDictBase:
     """The value at the next state of an entry that describes the previous step.

@@ -18,7 +18,7 @@ from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.encoders import is_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.notes import built_by
+from rlkit_sac.modules.notes import custom_network
 from rlkit_sac.runs.ranks import learner_group
 
 _M = TypeVar("_M", bound=nn.Module)
@@ -53,7 +53,7 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
         with prefix_errors("network"):
             return default(**arguments)
     with prefix_errors("network.builder"):
-        return cast(_M, built_by(config.builder, default.__name__, arguments))
+        return cast(_M, custom_network(config.builder, default.__name__, arguments))
 
 
 def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:

@@ -56,16 +56,16 @@ class Computation(ABC, Generic[Result]):
     def tensors(self) -> list[Tensor]:
         """Return what it reads or changes besides the loss module's parameters and buffers."""
 
-    def changes(self) -> list[Tensor]:
+    def changed_tensors(self) -> list[Tensor]:
         """Return what it changes in place."""
         return []
 
-    def holds(self) -> list[Held]:
+    def dependencies(self) -> list[Held]:
         """Return what a recording depends on besides the loss module."""
         return []
 
 
-class Compiled(Generic[Result]):
+class CompiledComputation(Generic[Result]):
     """Runs a computation as one compiled graph for each kind of batch.
 
     The graph is recorded from a run of the computation itself. Any loss module and network will do
@@ -86,17 +86,17 @@ class Compiled(Generic[Result]):
             ``False``.
 
     Attributes:
-        while_compiling: makes a context in which each graph is recorded and compiled.
+        compile_context: makes a context in which each graph is recorded and compiled.
         made: number of graphs so far.
     """
 
-    while_compiling: Callable[[], AbstractContextManager[object]] = nullcontext
+    compile_context: Callable[[], AbstractContextManager[object]] = nullcontext
 
     def __init__(self, computation: Computation[Result], **options: bool) -> None:
         self._computation, self._options = computation, options
         self._programs: dict[object, list[_Program[Result]]] = {}
-        self._tried: Counter[Pass] = Counter()
-        self.made = 0
+        self._attempts: Counter[Pass] = Counter()
+        self.num_graphs = 0
 
     def __call__(self, batch: TensorDictBase, due: Pass) -> Result | None:
         """Return what the computation returns; do nothing and return None without a graph."""
@@ -116,21 +116,21 @@ class Compiled(Generic[Result]):
             if program.fingerprint.change() is None:
                 programs.insert(0, programs.pop(place))  # the next batch is likely to use it too
                 return program
-        if self._tried[due] > MOST_GRAPHS:
+        if self._attempts[due] > MOST_GRAPHS:
             return None
-        self.made += 1
-        self._tried[due] += 1
-        if self._tried[due] > MOST_GRAPHS:
+        self.num_graphs += 1
+        self._attempts[due] += 1
+        if self._attempts[due] > MOST_GRAPHS:
             self._warn(
                 f"{MOST_GRAPHS} graphs were made for batches of different shapes or changes of the "
                 "loss module; updates that none of them fits"
             )
             return None
         try:
-            with self.while_compiling():
+            with self.compile_context():
                 program = _Program(self._computation, batch, due, **self._options)
         except Exception as error:
-            self._tried[due] = MOST_GRAPHS + 1
+            self._attempts[due] = MOST_GRAPHS + 1
             self._warn(f"it cannot become one compiled graph ({_first_line(error)}); its updates")
             return None
         self._programs[kind] = [program, *programs]
@@ -162,11 +162,11 @@ class _Program(Generic[Result]):
         bfloat16: bool = False,
         cuda_graph: bool = False,
     ) -> None:
-        # Not part of PyTorch's public interface, so that importing it may fail: see `Compiled`.
+        # Not part of PyTorch's public interface, so that importing it may fail: see the class.
         from torch.utils._pytree import tree_flatten, tree_unflatten
 
         self._computation = computation
-        module, batch = computation.loss_module, _without_aliases(batch)
+        module, batch = computation.loss_module, _separate_aliases(batch)
         tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
         tensors += batch.values(True, True)
 
@@ -183,8 +183,8 @@ class _Program(Generic[Result]):
             self._written = tuple(written)
             return [*(leaf for leaf in leaves if leaf is not None), *written.values()]
 
-        with preserve_state(module, changes=computation.changes()):
-            self.fingerprint, recording = _recorded(run, tensors, computation)
+        with preserve_state(module, changes=computation.changed_tensors()):
+            self.fingerprint, recording = _record_computation(run, tensors, computation)
             self._draws = lift_random_inputs(recording.graph)
             blank = [draw() for draw in self._draws]
         entries = {id(value): key for key, value in batch.items(True, True)}
@@ -207,7 +207,7 @@ class _Program(Generic[Result]):
         varying = [place for place, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
-            with preserve_state(module, changes=self._computation.changes()):
+            with preserve_state(module, changes=self._computation.changed_tensors()):
                 self._compiled = CUDAGraphFunction(compiled, examples, varying)
             self._verify(batch, due)
         except Exception as error:
@@ -228,7 +228,7 @@ class _Program(Generic[Result]):
         computation, runs = self._computation, []
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
         for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
-            changed, changes = other.copy(), computation.changes()
+            changed, changes = other.copy(), computation.changed_tensors()
             with preserve_state(computation.loss_module, changes=changes):
                 found = tree_leaves(run(changed, due))
                 found += [changed.get(key) for key in self._written]
@@ -255,7 +255,7 @@ class _Program(Generic[Result]):
         return self._unflatten(leaves)
 
 
-def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
+def _separate_aliases(batch: TensorDictBase) -> TensorDictBase:
     """Return the batch with a separate tensor for each entry: in later batches they may differ."""
     own, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
@@ -265,7 +265,7 @@ def _without_aliases(batch: TensorDictBase) -> TensorDictBase:
     return own
 
 
-def _recorded(
+def _record_computation(
     run: Callable[[], list[Tensor]], tensors: list[Tensor], computation: Computation[Any]
 ) -> tuple[Fingerprint, Recording]:
     """Return a recording and the fingerprint of what it depends on.
@@ -273,7 +273,7 @@ def _recorded(
     The first call of a loss module may still create parts of it: then it is recorded once more.
     """
     for _ in range(2):
-        fingerprint = Fingerprint(computation.loss_module, *computation.holds())
+        fingerprint = Fingerprint(computation.loss_module, *computation.dependencies())
         drawn = random.getstate(), str(np.random.get_state())
         recording = record(run, tensors)
         if drawn != (random.getstate(), str(np.random.get_state())):

@@ -36,7 +36,7 @@ class Losses(NamedTuple):
             losses of their steps alone.
         gradients: for each step, by the names of its optimizers.
         watched: the losses of the steps and the norms of their gradients in one vector, in the
-            order of :func:`names_of_watched`. All of them must be finite.
+            order of :func:`watched_names`. All of them must be finite.
     """
 
     scalars: dict[str, Tensor]
@@ -112,29 +112,29 @@ class LossGradients(Computation[Losses]):
                     f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
                     "networks it was made from"
                 )
-            found[name] = with_norm(values)
+            found[name] = add_norm(values)
         return found
 
 
-def names_of_watched(steps: Sequence[LossStep]) -> list[str]:
+def watched_names(steps: Sequence[LossStep]) -> list[str]:
     """Return the names of the entries of :attr:`Losses.watched`.
 
-    >>> names_of_watched([LossStep(("loss_actor",), ("actor",))])
+    >>> watched_names([LossStep(("loss_actor",), ("actor",))])
     ['loss_actor', 'the gradient norm of actor']
     """
     losses = [name for step in steps for name in step.losses]
     return losses + [f"the gradient norm of {name}" for step in steps for name in step.optimizers]
 
 
-def clipped(gradients: Gradients, largest: float | Tensor | None) -> tuple[Tensor | None, ...]:
-    """Scale gradients to a norm of at most ``largest``; ``None`` leaves them as they are.
+def clip_gradients(gradients: Gradients, bound: float | Tensor | None) -> tuple[Tensor | None, ...]:
+    """Scale gradients to a norm of at most ``bound``; ``None`` leaves them as they are.
 
-    >>> clipped(Gradients((torch.tensor([3.0, 4.0]), None), torch.tensor(5.0)), 1.0)
+    >>> clip_gradients(Gradients((torch.tensor([3.0, 4.0]), None), torch.tensor(5.0)), 1.0)
     (tensor([0.6000, 0.8000]), None)
     """
-    if largest is None:
+    if bound is None:
         return gradients.values
-    factor = (largest / (gradients.norm + 1e-6)).clamp(max=1.0)
+    factor = (bound / (gradients.norm + 1e-6)).clamp(max=1.0)
     return tuple(
         None if value is None else value * factor.to(value.dtype) for value in gradients.values
     )
@@ -154,10 +154,10 @@ def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-def with_norm(values: Sequence[Tensor | None]) -> Gradients:
+def add_norm(values: Sequence[Tensor | None]) -> Gradients:
     """Return gradients, one at least of which is not ``None``, with their norm.
 
-    >>> with_norm([torch.tensor([3.0, 4.0]), None]).norm
+    >>> add_norm([torch.tensor([3.0, 4.0]), None]).norm
     tensor(5.)
     """
     norms = [torch.linalg.vector_norm(value) for value in values if value is not None]

@@ -14,12 +14,12 @@ from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.graph import Held
 from rlkit_sac.updates.compiled import Computation
-from rlkit_sac.updates.gradients import LossGradients, clipped
+from rlkit_sac.updates.gradients import LossGradients, clip_gradients
 from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
 from rlkit_sac.updates.steps import Pass, TargetStep
 
 
-class Outcome(NamedTuple):
+class PassOutcome(NamedTuple):
     """The result of the steps of a forward pass.
 
     Attributes:
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     watched: Tensor
 
 
-class PassSteps(Computation[Outcome]):
+class PassSteps(Computation[PassOutcome]):
     """Takes the steps of a forward pass: losses, gradients, optimizers, targets.
 
     If a loss or gradient is not finite, no parameter, optimizer state or target changes, neither
@@ -58,9 +58,9 @@ class PassSteps(Computation[Outcome]):
         self.loss_module = gradients.loss_module
         self._gradients, self._optimizers = gradients, optimizers
         self._target_updater = target_updater
-        self._rates = {name: _rates_of(optimizer) for name, optimizer in optimizers.items()}
+        self._rates = {name: _make_rates(optimizer) for name, optimizer in optimizers.items()}
         device = next(iter(self._rates.values()))[0].device
-        self._tau, self._max_norm = (_number(device) for _ in range(2))
+        self._tau, self._max_norm = (_make_number(device) for _ in range(2))
         self.finite = torch.ones((), dtype=torch.bool, device=device)
         self._read: list[list[float]] = []
 
@@ -70,7 +70,7 @@ class PassSteps(Computation[Outcome]):
         known = updater is None or type(updater) is SoftUpdate
         return known and all(map(has_formula, self._optimizers.values()))
 
-    def __call__(self, batch: TensorDictBase, due: Pass) -> Outcome:
+    def __call__(self, batch: TensorDictBase, due: Pass) -> PassOutcome:
         """Take the steps that are due; the loss module may add entries to the batch."""
         found = self._gradients(batch, due)
         finite = self.finite & found.watched.isfinite().all()
@@ -82,11 +82,11 @@ class PassSteps(Computation[Outcome]):
                 continue
             for name, gradients in found.gradients[step].items():
                 norms[f"grad_norm_{name}"] = gradients.norm
-                values = clipped(gradients, self._max_norm)
+                values = clip_gradients(gradients, self._max_norm)
                 take_step(self._optimizers[name], values, self._rates[name], finite)
                 if hasattr(self.loss_module, "project_parameters"):
                     self.loss_module.project_parameters()
-        return Outcome(found.scalars | norms, finite, found.watched)
+        return PassOutcome(found.scalars | norms, finite, found.watched)
 
     def read_numbers(self, max_grad_norm: float | None) -> None:
         """Copy learning rates, the rate of the targets and the bound of the norms into tensors.
@@ -97,7 +97,7 @@ class PassSteps(Computation[Outcome]):
         for name, optimizer in self._optimizers.items():
             place_step_counts(optimizer)
             if len(optimizer.param_groups) != len(self._rates[name]):
-                self._rates[name] = _rates_of(optimizer)
+                self._rates[name] = _make_rates(optimizer)
                 self._read = []
         updater = self._target_updater
         numbers = [
@@ -117,9 +117,9 @@ class PassSteps(Computation[Outcome]):
     def tensors(self) -> list[Tensor]:
         """Return what it reads or changes besides the loss module's parameters and buffers."""
         rates = [rate for rates in self._rates.values() for rate in rates]
-        return [*rates, self._tau, self._max_norm, *self.changes()]
+        return [*rates, self._tau, self._max_norm, *self.changed_tensors()]
 
-    def changes(self) -> list[Tensor]:
+    def changed_tensors(self) -> list[Tensor]:
         """Return what it changes in place."""
         moments = [
             value
@@ -131,7 +131,7 @@ class PassSteps(Computation[Outcome]):
         targets = [target for _, target in self._sources_and_targets()]
         return [self.finite, *self._gradients.tensors(), *moments, *targets]
 
-    def holds(self) -> list[Held]:
+    def dependencies(self) -> list[Held]:
         """Return what a recording depends on besides the loss module."""
         owners: tuple[dict[str, Any], ...] = (self._optimizers, self._rates)
         held: list[Held] = [("Update", owner, tuple(owner)) for owner in owners]
@@ -166,12 +166,12 @@ class PassSteps(Computation[Outcome]):
                 target.copy_(torch.where(moves, moved, target))
 
 
-def _rates_of(optimizer: Optimizer) -> list[Tensor]:
+def _make_rates(optimizer: Optimizer) -> list[Tensor]:
     """Make a tensor for the learning rate of each group of parameters."""
-    return [_number(group["params"][0].device) for group in optimizer.param_groups]
+    return [_make_number(group["params"][0].device) for group in optimizer.param_groups]
 
 
-def _number(device: torch.device) -> Tensor:
+def _make_number(device: torch.device) -> Tensor:
     """Make a tensor for a number that may change between updates."""
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.zeros((), dtype=dtype, device=device)

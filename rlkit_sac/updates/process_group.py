@@ -10,14 +10,14 @@ from torch import Tensor, distributed
 from torch.distributed import ProcessGroup
 
 from rlkit_sac.errors import RunError
-from rlkit_sac.updates.gradients import Gradients, Losses, with_norm
+from rlkit_sac.updates.gradients import Gradients, Losses, add_norm
 
 
 @contextmanager
-def lost_ranks_named() -> Iterator[None]:
+def name_lost_ranks() -> Iterator[None]:
     """Turn the error of a collective operation in the block into a `RunError`.
 
-    >>> with lost_ranks_named():
+    >>> with name_lost_ranks():
     ...     raise RuntimeError("Connection closed by peer")
     Traceback (most recent call last):
         ...
@@ -44,13 +44,13 @@ def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
     """
     for tensor in tensors:
         values = tensor.contiguous()
-        with lost_ranks_named():
+        with name_lost_ranks():
             distributed.broadcast(values, group=group, group_src=0)
         if not values.equal(tensor):
             tensor.copy_(values)
 
 
-def averaged(losses: Losses, group: ProcessGroup) -> Losses:
+def average_losses(losses: Losses, group: ProcessGroup) -> Losses:
     """Return the means over ranks of all scalars, losses and gradients, and the norms of these.
 
     They are sent as one vector. A number that is not finite on one rank is not on any.
@@ -69,7 +69,7 @@ def averaged(losses: Losses, group: ProcessGroup) -> Losses:
     watched = [next(means) for _ in losses.watched]
 
     def mean(gradients: Gradients) -> Gradients:
-        return with_norm([None if each is None else next(means) for each in gradients.values])
+        return add_norm([None if each is None else next(means) for each in gradients.values])
 
     gradients = {
         step: {name: mean(each) for name, each in found.items()}
@@ -82,7 +82,7 @@ def averaged(losses: Losses, group: ProcessGroup) -> Losses:
 
 def _average(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:
     flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-    with lost_ranks_named():
+    with name_lost_ranks():
         distributed.all_reduce(flat, group=group)
     parts = (flat / group.size()).split([tensor.numel() for tensor in tensors])
     return [

@@ -17,16 +17,16 @@ from torchrl.objectives.utils import TargetNetUpdater
 
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.graph import MatmulPrecision, set_matmul_precision
-from rlkit_sac.updates.compiled import Compiled
+from rlkit_sac.updates.compiled import CompiledComputation
 from rlkit_sac.updates.gradients import (
     Gradients,
     LossGradients,
-    clipped,
+    clip_gradients,
     match_strides,
-    names_of_watched,
+    watched_names,
 )
-from rlkit_sac.updates.pass_steps import Outcome, PassSteps
-from rlkit_sac.updates.process_group import averaged, broadcast
+from rlkit_sac.updates.pass_steps import PassOutcome, PassSteps
+from rlkit_sac.updates.process_group import average_losses, broadcast
 from rlkit_sac.updates.steps import (
     LossStep,
     Pass,
@@ -135,7 +135,7 @@ class Update:
         self.matmul_precision = matmul_precision
         self.group = group
         self.count = 0
-        self._unchecked: list[tuple[int, Pass, Outcome]] = []
+        self._unchecked: list[tuple[int, Pass, PassOutcome]] = []
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
         self._check()
         if group is not None:
@@ -146,9 +146,9 @@ class Update:
         parameters = {name: self._parameters(name) for name in self.optimizers}
         options = {"bfloat16": matmul_precision == "bfloat16", "cuda_graph": cuda_graph}
         self._gradients = LossGradients(loss_module, parameters)
-        self._compiled_gradients = Compiled(self._gradients, **options)
+        self._compiled_gradients = CompiledComputation(self._gradients, **options)
         self._pass_steps = PassSteps(self._gradients, self.optimizers, target_updater)
-        self._compiled_steps = Compiled(self._pass_steps, **options)
+        self._compiled_steps = CompiledComputation(self._pass_steps, **options)
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Update:
             for due in passes:
                 outcome = self._compiled_steps(batch, due) if whole else None
                 if outcome is None:
-                    scalars |= self._step_by_step(batch, due, compiled=compiled and not whole)
+                    scalars |= self._take_steps(batch, due, compiled=compiled and not whole)
                     continue
                 scalars |= outcome.scalars
                 self._unchecked.append((self.count, due, outcome))
@@ -209,16 +209,14 @@ class Update:
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
             self._pass_steps.finite.fill_(True)
             count, due, outcome = next(each for each in unchecked if not each[2].finite)
-            self._refuse(due, outcome.watched, count)
+            self._raise_not_finite(due, outcome.watched, count)
 
     @property
     def graphs(self) -> int:
         """Graphs that were compiled so far."""
-        return self._compiled_gradients.made + self._compiled_steps.made
+        return self._compiled_gradients.num_graphs + self._compiled_steps.num_graphs
 
-    def _step_by_step(
-        self, batch: TensorDictBase, due: Pass, *, compiled: bool
-    ) -> dict[str, Tensor]:
+    def _take_steps(self, batch: TensorDictBase, due: Pass, *, compiled: bool) -> dict[str, Tensor]:
         """Take the steps of a forward pass, whose gradients may be those of a graph."""
         self.check_finite()  # of compiled passes before it
         losses = Pass(due.losses, due.first)
@@ -226,9 +224,9 @@ class Update:
         if found is None:
             found = self._gradients(batch, due)
         if self.group is not None:
-            found = averaged(found, self.group)
+            found = average_losses(found, self.group)
         if not found.watched.isfinite().all():
-            self._refuse(due, found.watched, self.count)
+            self._raise_not_finite(due, found.watched, self.count)
         norms: dict[str, Tensor] = {}
         for step in due.steps:
             if isinstance(step, TargetStep):
@@ -246,8 +244,8 @@ class Update:
         Args:
             context: makes one, for each graph.
         """
-        self._compiled_gradients.while_compiling = context
-        self._compiled_steps.while_compiling = context
+        self._compiled_gradients.compile_context = context
+        self._compiled_steps.compile_context = context
 
     def state_dict(self) -> dict[str, Any]:
         """Return the count of updates, and the ``state_dict`` of each optimizer."""
@@ -279,11 +277,11 @@ class Update:
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
-    def _refuse(self, due: Pass, watched: Tensor, count: int) -> NoReturn:
+    def _raise_not_finite(self, due: Pass, watched: Tensor, count: int) -> NoReturn:
         """Raise an error that names the losses and gradients that are not finite."""
         bad = ", ".join(
             f"{name} is {value}"
-            for name, value in zip(names_of_watched(due.losses), watched.tolist(), strict=True)
+            for name, value in zip(watched_names(due.losses), watched.tolist(), strict=True)
             if not math.isfinite(value)
         )
         raise RunError(
@@ -293,7 +291,7 @@ class Update:
         )
 
     def _optimizer_step(self, name: str, gradients: Gradients) -> None:
-        values = clipped(gradients, self.max_grad_norm)
+        values = clip_gradients(gradients, self.max_grad_norm)
         for parameter, value in zip(self._parameters(name), values, strict=True):
             # Fused optimizers read a gradient as if it were laid out like its parameter.
             parameter.grad = None if value is None else match_strides(value, parameter)

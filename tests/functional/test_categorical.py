@@ -6,9 +6,9 @@ from torch.distributions import Categorical, kl_divergence
 
 from rlkit_sac.functional import (
     categorical_entropy,
+    categorical_gradient,
     categorical_kl,
     categorical_parameters,
-    in_categorical_space,
     normalized_log_prob,
 )
 
@@ -48,7 +48,7 @@ def test_gradients_are_those_of_autograd(space: str, seed: int) -> None:
     kl = (average.exp() * (average - of_phi)).sum()
     for function, by_log_prob in (((weight * of_phi).sum(), weight), (-kl, average.exp())):
         (wanted,) = torch.autograd.grad(function, phi, retain_graph=True)
-        found = in_categorical_space(by_log_prob, log_prob.exp(), space)
+        found = categorical_gradient(by_log_prob, log_prob.exp(), space)
         torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_extreme_logits(space: str, dtype: torch.dtype, values: list[float]) -> 
     parameters = categorical_parameters(log_prob, space)
     assert parameters.isfinite().all()
     for by_log_prob in (other.exp(), torch.tensor([1.0, -2.0, 3.0], dtype=dtype)):
-        gradient = in_categorical_space(by_log_prob, finite.detach().exp(), space)
+        gradient = categorical_gradient(by_log_prob, finite.detach().exp(), space)
         assert gradient.isfinite().all()
         loss = (gradient * (parameters - parameters.detach())).sum() + categorical_entropy(finite)
         (found,) = torch.autograd.grad(loss, raw, retain_graph=True)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rlkit_sac.functional import clip_action_gradient, with_gradient
+from rlkit_sac.functional import clip_action_gradient, replace_gradient
 
 
 def curved(action: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def test_value_and_gradient_are_the_given_ones() -> None:
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     value = torch.randn(3, dtype=torch.float64, requires_grad=True)
     gradient = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    out = with_gradient(value, 2 * x, gradient)
+    out = replace_gradient(value, 2 * x, gradient)
     assert torch.equal(out, value)
     found = torch.autograd.grad(
         (out * torch.arange(3)).sum(), [x, value, gradient], allow_unused=True

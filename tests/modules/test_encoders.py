@@ -25,7 +25,7 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.encoders import encoder_kind
-from rlkit_sac.modules.notes import note_of
+from rlkit_sac.modules.notes import get_note
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 
 
@@ -130,9 +130,9 @@ def test_every_network_reads_images_by_an_encoder_of_its_own(name: str, memory: 
     assert {each["key"] for each in MIXED} <= set(network.in_keys)
     convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
     assert len(convolutions) == 2
-    if note_of(network) is not None and "both" not in name and "Q" not in name:
-        assert checked_note(network) == note_of(network)
-        assert build_from_note(note_of(network)).state_dict().keys() == network.state_dict().keys()
+    if (note := get_note(network)) is not None and "both" not in name and "Q" not in name:
+        assert checked_note(network) == note
+        assert build_from_note(note).state_dict().keys() == network.state_dict().keys()
 
 
 def test_networks_of_vectors_are_as_before() -> None:

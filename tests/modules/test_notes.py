@@ -14,13 +14,13 @@ from rlkit_sac.modules import (
     tanh_gaussian_actor,
 )
 from rlkit_sac.modules.actors import policy_operator
-from rlkit_sac.modules.notes import note_of
+from rlkit_sac.modules.notes import get_note
 from rlkit_sac.modules.rebuild import build_from_note, checked_note
 
 
 def test_a_note_is_complete_and_plain():
     """Defaults too, which another version may have changed."""
-    note = note_of(categorical_actor(3, num_actions=2))
+    note = get_note(categorical_actor(3, num_actions=2))
     arguments = {"observation_dim": 3, "num_actions": 2, "num_cells": [256, 256]}
     assert note == {
         "builder": "categorical_actor",
@@ -36,14 +36,14 @@ def test_what_is_built_from_a_note_has_the_same_note():
     ]
     assert [checked_note(policy) is not None for policy in modules] == [False, True, True]
     for policy in modules:
-        assert note_of(build_from_note(note_of(policy))) == note_of(policy)
+        assert get_note(build_from_note(get_note(policy))) == get_note(policy)
 
 
 def test_a_check_leaves_the_policy_and_the_generators_alone():
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[4])
     before = copy.deepcopy(actor.state_dict()), torch.get_rng_state()
     parameters = list(actor.parameters())
-    assert checked_note(actor) == note_of(actor)
+    assert checked_note(actor) == get_note(actor)
     assert torch.equal(torch.get_rng_state(), before[1])
     assert all(a is b for a, b in zip(actor.parameters(), parameters, strict=True))
     torch.testing.assert_close(actor.state_dict(), before[0], rtol=0, atol=0)

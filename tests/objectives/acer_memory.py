@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 
 from rlkit_sac.modules import GRUMemory, LSTMMemory, MemoryOptions
 from rlkit_sac.modules.layers import PreviousStep
-from rlkit_sac.modules.memory import cells_of
+from rlkit_sac.modules.memory import get_cells
 from rlkit_sac.objectives import ACERLoss
 from tests.objectives import memory_references
 from tests.objectives.acer_networks import (
@@ -99,7 +99,7 @@ def make_rows(kind: str, *batch: int, starts: float = 0.5, **options) -> TensorD
 def store_states(rows: TensorDict, loss: ACERLoss) -> None:
     """Put random states of all memories into rows, zero where an episode begins."""
     for network in loss.recurrent.values():
-        layers = cells_of(network.memory).num_layers
+        layers = get_cells(network.memory).num_layers
         for key in network.state_keys:
             state = torch.randn(*rows.batch_size, layers, HIDDEN).double()
             rows[key] = state.masked_fill(rows["is_init"].unsqueeze(-1), 0.0)
@@ -164,7 +164,7 @@ def remember(network: nn.Module, rows: TensorDict, burn_in: int) -> Remembered:
     """What a memory gives the head, ``(h, x)``, by row, step and whether it is s'."""
     memory = next(each for each in network.modules() if isinstance(each, GRUMemory | LSTMMemory))
     join = next(each for each in network.modules() if isinstance(each, PreviousStep))
-    keys, cells = memory.in_keys[1:-1], cells_of(memory)
+    keys, cells = memory.in_keys[1:-1], get_cells(memory)
     everywhere = torch.ones(rows.shape, dtype=torch.bool)
     valid = rows.get(("collector", "mask"), everywhere)
     data = TensorDict(begins=rows["is_init"], next=rows["next"], batch_size=rows.batch_size)

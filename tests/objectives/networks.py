@@ -129,7 +129,7 @@ def make_encoder() -> TensorDictModule:
 def over_atoms(critic: TensorDictModule) -> TensorDictSequential:
     """The critic, whose outputs are the logits of its values."""
     (key,) = critic.out_keys
-    mean = ValueOfLogits(of_each_action=key == "action_value")
+    mean = ValueOfLogits(per_action=key == "action_value")
     return TensorDictSequential(
         TensorDictModule(critic.module, critic.in_keys, ["value_logits"]),
         TensorDictModule(mean, ["value_logits"], [key]),

@@ -54,13 +54,13 @@ def test_optimizers_do_the_same(make: Callable[..., torch.optim.Optimizer]) -> N
         for group in update.optimizers["all"].param_groups:
             group["lr"] *= 0.1  # followed by the graph
         update.max_grad_norm, update.target_updater.eps = 0.5, 0.8
-    made = second._compiled_steps.made
+    made = second._compiled_steps.num_graphs
     assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
     for update in (first, second):
         update.optimizers["all"].param_groups[0]["weight_decay"] = 0.2  # makes another
     assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
     if second._pass_steps.is_supported():
-        assert (made, second._compiled_steps.made) == (2, 4)
+        assert (made, second._compiled_steps.num_graphs) == (2, 4)
 
 
 def test_the_targets_of_the_graph_are_those_that_the_updater_moves() -> None:

@@ -16,7 +16,7 @@ from rlkit_sac.functional import mask_logits, normalized_log_prob
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
 from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.memory import policy_states
-from rlkit_sac.modules.notes import note_by
+from rlkit_sac.modules.notes import note_property
 
 
 class FrozenPrior(nn.Module):
@@ -52,14 +52,14 @@ class FrozenPrior(nn.Module):
             )
         self.prior, self.part = frozen_copy(prior), part
         keys: list[NestedKey] = [unravel_key(key) for key in self.prior.in_keys]
-        self._before: NestedKey | None = None
+        self._part_key: NestedKey | None = None
         if part and "prev_action" in keys:
-            self._before = ("prev_action", part)
-            keys = [self._before if key == "prev_action" else key for key in keys]
+            self._part_key = ("prev_action", part)
+            keys = [self._part_key if key == "prev_action" else key for key in keys]
         self.in_keys = keys
         self.eval()
 
-    note = note_by("prior", "part")
+    note = note_property("prior", "part")
 
     def train(self, mode: bool = True) -> FrozenPrior:
         """Stay in evaluation mode."""
@@ -124,8 +124,8 @@ class FrozenPrior(nn.Module):
 
     def _dist(self, states: TensorDictBase, key: NestedKey) -> Distribution:
         states = states.copy()
-        if self._before is not None:
-            states.set("prev_action", states.get(self._before))
+        if self._part_key is not None:
+            states.set("prev_action", states.get(self._part_key))
         dist = self.prior.get_dist(states)
         parts = getattr(dist, "dists", None)
         if parts is None:

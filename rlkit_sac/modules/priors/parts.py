@@ -77,13 +77,13 @@ class Box(nn.Module):
 class Index(nn.Module):
     """The uniform logits ``[K]`` of a discrete part, as a buffer."""
 
-    alike: Tensor
+    uniform_logits: Tensor
 
     def __init__(self, spec: CategoricalSpec) -> None:
         super().__init__()
         self.num_actions = spec.space.n
-        alike = torch.zeros(self.num_actions, device=spec.device)
-        self.register_buffer("alike", alike, persistent=False)
+        uniform_logits = torch.zeros(self.num_actions, device=spec.device)
+        self.register_buffer("uniform_logits", uniform_logits, persistent=False)
 
 
 class PartwisePrior(nn.Module):
@@ -116,17 +116,17 @@ class PartwisePrior(nn.Module):
         dists: dict[NestedKey, Distribution] = {}
         for name, part in zip(self._names, self._parts, strict=True):
             if isinstance(part, Index):
-                dists[name] = self._index(name, part, tensordict)
+                dists[name] = self._index_distribution(name, part, tensordict)
             elif isinstance(part, Box):
-                dists[name] = self._box(name, part, tensordict)
+                dists[name] = self._box_distribution(name, part, tensordict)
         return dists[""] if "" in dists else FactoredDistribution(dists)
 
     @abstractmethod
-    def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
+    def _box_distribution(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         """The distribution over a continuous part."""
 
     @abstractmethod
-    def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
+    def _index_distribution(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
         """The distribution over a discrete part."""
 
     def num_actions(self) -> int | None:
@@ -204,9 +204,9 @@ class UniformPrior(PartwisePrior):
         # Of a policy over discrete actions from this prior, in nats.
         self.largest_divergence = math.log(self.num_actions() or 1)
 
-    def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
+    def _box_distribution(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
         return BoxUniform(box.low, box.high, states.batch_size)
 
-    def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
-        logits = index.alike.expand(*states.batch_size, -1)
+    def _index_distribution(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
+        logits = index.uniform_logits.expand(*states.batch_size, -1)
         return Categorical(logits=logits, validate_args=False)

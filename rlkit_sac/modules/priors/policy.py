@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import note_logits
 from rlkit_sac.modules.normalization import NormalizedPolicy
-from rlkit_sac.modules.notes import note_by
+from rlkit_sac.modules.notes import note_property
 from rlkit_sac.modules.priors.parts import FactoredDistribution
 
 
@@ -56,7 +56,7 @@ class PolicyPrior(nn.Module):
             key for key in map(unravel_key, actor.in_keys) if key not in self.action_keys
         ]
 
-    note = note_by("actor")
+    note = note_property("actor")
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """The policy's distribution, or that of each part by the key of its action.
@@ -82,7 +82,7 @@ def _steps(policy: nn.Module) -> Iterator[Any]:
         for module in policy.module:
             yield from _steps(module)
     elif isinstance(policy, NormalizedPolicy):
-        yield policy.normalizer.normalized
+        yield policy.normalizer.normalize_states
         yield from _steps(policy.policy)
     else:
         yield policy

@@ -55,7 +55,7 @@ class SameActionMixture(BoxDistribution):
         wide = _log_truncated_normal(inside, 0.5 * (low + high), high - low, low, high)
         before = self.before.to(value).clamp(low, high)
         narrow = _log_truncated_normal(inside, before, self.noise * (high - low), low, high)
-        mixed = torch.logaddexp(_log(1 - self.prob) + wide, _log(self.prob) + narrow)
+        mixed = torch.logaddexp(_safe_log(1 - self.prob) + wide, _safe_log(self.prob) + narrow)
         return torch.where(self.is_init, wide, mixed)
 
 
@@ -110,12 +110,12 @@ class SameActionPrior(PartwisePrior):
         self.same_action_prob, self.same_action_noise = same_action_prob, same_action_noise
         # Of a policy over discrete actions from this prior, in nats.
         others = max((self.num_actions() or 2) - 1, 1)
-        self.largest_divergence = -_log(min(same_action_prob, (1 - same_action_prob) / others))
-        before: list[NestedKey] = [_key_before(name) for name in self._names]
+        self.largest_divergence = -_safe_log(min(same_action_prob, (1 - same_action_prob) / others))
+        before: list[NestedKey] = [_previous_action_key(name) for name in self._names]
         self.in_keys: list[NestedKey] = [*before, "is_init"]
 
-    def _box(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
-        before = _before(name, states, (*states.batch_size, *box.low.shape))
+    def _box_distribution(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
+        before = _read_previous_action(name, states, (*states.batch_size, *box.low.shape))
         return SameActionMixture(
             box.low,
             box.high,
@@ -125,27 +125,27 @@ class SameActionPrior(PartwisePrior):
             states.get("is_init"),
         )
 
-    def _index(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
-        before = _before(name, states, states.batch_size).unsqueeze(-1)
-        logits = index.alike.expand(*states.batch_size, -1)
+    def _index_distribution(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
+        before = _read_previous_action(name, states, states.batch_size).unsqueeze(-1)
+        logits = index.uniform_logits.expand(*states.batch_size, -1)
         if index.num_actions > 1:
             other = (1 - self.same_action_prob) / (index.num_actions - 1)
             places = torch.arange(index.num_actions, device=before.device)
             preferred = torch.where(
                 before == places,
-                index.alike + _log(self.same_action_prob),
-                index.alike + _log(other),
+                index.uniform_logits + _safe_log(self.same_action_prob),
+                index.uniform_logits + _safe_log(other),
             )
             logits = torch.where(states.get("is_init"), logits, preferred)
         return Categorical(logits=logits, validate_args=False)
 
 
-def _key_before(name: str) -> NestedKey:
+def _previous_action_key(name: str) -> NestedKey:
     return ("prev_action", name) if name else "prev_action"
 
 
-def _before(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor:
-    key = _key_before(name)
+def _read_previous_action(name: str, states: TensorDictBase, shape: tuple[int, ...]) -> Tensor:
+    key = _previous_action_key(name)
     before = states.get(key)
     if before.shape != shape:
         raise BatchError(
@@ -166,6 +166,6 @@ def _log_truncated_normal(
     return normal - mass.log()
 
 
-def _log(probability: float) -> float:
+def _safe_log(probability: float) -> float:
     """The logarithm of a probability, minus infinity for 0."""
     return math.log(probability) if probability > 0 else -math.inf

@@ -30,11 +30,11 @@ from rlkit_sac.objectives.acer.segments import (
     DUELING,
     ACEROptions,
     SegmentLoss,
-    full_precision,
     policy_log_probs,
+    upcast,
 )
 from rlkit_sac.objectives.acer.terms import ACERTerms
-from rlkit_sac.objectives.arguments import read_options, with_options_from
+from rlkit_sac.objectives.arguments import add_options, read_options
 
 _SPACES: dict[str, Any] = {"discrete": CategoricalSpace, "continuous": GaussianSpace}
 _SCALARS = ("kl", "entropy", "value")
@@ -66,7 +66,7 @@ class Evaluation(NamedTuple):
 Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 
 
-@with_options_from(ACERLossConfig, ACEROptions)
+@add_options(ACERLossConfig, ACEROptions)
 class ACERLoss(SegmentLoss):
     r"""Losses of actor-critic with experience replay, over segments of trajectories.
 
@@ -223,7 +223,7 @@ class ACERLoss(SegmentLoss):
 
         The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
         """
-        return self._alone(self._actor_part, tensordict, on_policy)
+        return self._compute_part(self._actor_part, tensordict, on_policy)
 
     def critic_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_critic`` alone, and the scalar ``value``.
@@ -231,13 +231,13 @@ class ACERLoss(SegmentLoss):
         With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
         Arguments as of :meth:`forward`.
         """
-        return self._alone(self._critic_part, tensordict, on_policy)
+        return self._compute_part(self._critic_part, tensordict, on_policy)
 
     def entropy_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
         """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
-        return self._alone(self._entropy_part, tensordict, on_policy)
+        return self._compute_part(self._entropy_part, tensordict, on_policy)
 
-    def _alone(
+    def _compute_part(
         self, part: Callable[[Evaluation], Part], batch: TensorDictBase, on_policy: bool | None
     ) -> Part:
         loss, scalars = part(self._evaluate(batch, on_policy))
@@ -289,7 +289,7 @@ class ACERLoss(SegmentLoss):
         projected = gradient
         if self.use_trust_region:
             projected = F.project_gradient(gradient, terms.kl_gradient(), self.trust_region_delta)
-        loss = F.with_gradient(loss, terms.parameters, projected)
+        loss = F.replace_gradient(loss, terms.parameters, projected)
         scalars = {"kl": F.masked_mean(terms.kl, valid)}
         if self.diagnostics:
             limit = math.inf if threshold is None else threshold
@@ -333,12 +333,12 @@ class ACERLoss(SegmentLoss):
             policy, states = self._run_actor(states)
             allowed, values = self._allowed(before, policy), self._action_values(states)
             if allowed is not None:
-                values = F.without_forbidden(values, allowed)
+                values = F.zero_forbidden(values, allowed)
             return (policy_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
             _, states = self._run_actor(states)  # the critic reads what it writes
         inputs = self._head_inputs(DUELING[0], states)
-        return full_precision(self._dueling.state_value(inputs)).squeeze(-1)
+        return upcast(self._dueling.state_value(inputs)).squeeze(-1)
 
     # ------------------------------------------------------------------ options
 

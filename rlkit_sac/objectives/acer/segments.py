@@ -28,17 +28,17 @@ from rlkit_sac.objectives.batch import (
     check_index,
     check_reward,
     cut_steps,
-    unraveled,
+    unravel_keys,
 )
 from rlkit_sac.objectives.checks import check_writes, discrete_leaf
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 
 
-def full_precision(x: Tensor) -> Tensor:
+def upcast(x: Tensor) -> Tensor:
     """Numbers of 16 bits, as autocast makes them, in float32; others as they are.
 
-    >>> full_precision(torch.ones(1, dtype=torch.bfloat16)).dtype
+    >>> upcast(torch.ones(1, dtype=torch.bfloat16)).dtype
     torch.float32
     """
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -50,14 +50,14 @@ def policy_log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
     logits = policy.logits
     if allowed is not None:
         logits = getattr(policy, "given_logits", logits)
-    wide = full_precision(logits)
+    wide = upcast(logits)
     same = wide is logits and allowed is None
     return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
 
 
 def policy_gaussian(policy: Distribution) -> Gaussian:
     """Mean and standard deviation ``[*, D]``, not of half precision."""
-    return Gaussian(*map(full_precision, distribution_parameters(policy)))
+    return Gaussian(*map(upcast, distribution_parameters(policy)))
 
 
 ACTOR, AVERAGE, CRITIC = "actor_network", "target_actor_network", "critic_network"
@@ -185,7 +185,7 @@ class SegmentLoss(LossContract):
     def _action_values(self, states: TensorDictBase) -> Tensor:
         """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
         written = self._head(CRITIC)(self._head_inputs(CRITIC, states))
-        return full_precision(written.get(self.tensor_keys.action_value))
+        return upcast(written.get(self.tensor_keys.action_value))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
         """The acting policy, a module that shares this loss's live parameters.
@@ -256,7 +256,7 @@ class SegmentLoss(LossContract):
         """
         if not segments.behavior:
             return None
-        parameters = [full_precision(segments.batch.get(key).detach()) for key in segments.behavior]
+        parameters = [upcast(segments.batch.get(key).detach()) for key in segments.behavior]
         for key, entry in zip(segments.behavior, parameters, strict=True):
             if entry.shape != parameter.shape:
                 raise BatchError(
@@ -310,7 +310,7 @@ class SegmentLoss(LossContract):
         behavior = self._behavior(segments, live.loc)
         critic, sampled = self._dueling, None
         of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
-        value = full_precision(critic.state_value(of_value))
+        value = upcast(critic.state_value(of_value))
         q = value + critic.relative_advantage(of_advantage, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
             with torch.no_grad():
@@ -370,7 +370,7 @@ class SegmentLoss(LossContract):
         keys, read = self.tensor_keys, self._find_transition_keys()
         following = [keys.reward, keys.done, keys.terminated, *read.next_states]
         next_keys = (("next", key) for key in following)
-        return unraveled(keys.action, *read.states, *next_keys, *self._behavior_keys())
+        return unravel_keys(keys.action, *read.states, *next_keys, *self._behavior_keys())
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:

@@ -89,9 +89,9 @@ class CategoricalTerms(ACERTerms):
         finite = log_prob.clamp_min(LOWEST_LOG_PROB)
         self._log_prob = finite.detach()
         self._prob = self._log_prob.exp()
-        self.q = self._taken(values)
+        self.q = self._gather_taken(values)
         if allowed is not None:
-            values = F.without_forbidden(values, allowed)
+            values = F.zero_forbidden(values, allowed)
         self._values = values.detach()
         self.value = (self._prob * self._values).sum(-1)
         self.parameters = F.categorical_parameters(log_prob, space)
@@ -103,7 +103,7 @@ class CategoricalTerms(ACERTerms):
         if behavior is not None:
             behavior = behavior.clamp_min(LOWEST_LOG_PROB)
             self._log_ratios = F.log_importance_ratio(self._log_prob, behavior)
-            self.log_ratio = self._taken(self._log_ratios)
+            self.log_ratio = self._gather_taken(self._log_ratios)
 
     def policy_gradient(self, weight: Tensor, threshold: float | None) -> tuple[Tensor, Tensor]:
         """Return the loss and g, with the exact expectation over all actions (eq. 9)."""
@@ -115,13 +115,13 @@ class CategoricalTerms(ACERTerms):
             )
         loss = -(weights * self._log_prob).sum(-1)
         # The gradient with respect to log pi is -weights, here with respect to the parameters.
-        return loss, F.in_categorical_space(-weights, self._prob, self._space)
+        return loss, F.categorical_gradient(-weights, self._prob, self._space)
 
     def kl_gradient(self) -> Tensor:
         """Return k; the gradient of -D with respect to log pi is the average policy."""
-        return F.in_categorical_space(self._average_prob, self._prob, self._space)
+        return F.categorical_gradient(self._average_prob, self._prob, self._space)
 
-    def _taken(self, values: Tensor) -> Tensor:
+    def _gather_taken(self, values: Tensor) -> Tensor:
         return values.gather(-1, self._index).squeeze(-1)
 
 

@@ -10,12 +10,12 @@ from tensordict import NestedKey
 from tensordict.nn import TensorDictModule
 
 from rlkit_sac.config.loss import ContinuousLossConfig
-from rlkit_sac.objectives.arguments import SACOptions, with_options_from
+from rlkit_sac.objectives.arguments import SACOptions, add_options
 from rlkit_sac.objectives.sac.factors import ContinuousFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@with_options_from(ContinuousLossConfig, SACOptions)
+@add_options(ContinuousLossConfig, SACOptions)
 class ContinuousSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 

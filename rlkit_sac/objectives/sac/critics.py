@@ -75,7 +75,7 @@ class ScalarHead:
     written: ClassVar[NestedKey | None] = None
     diagnostics: ClassVar[tuple[str, ...]] = ()
 
-    def scalar(self, q: Tensor) -> Tensor:
+    def value(self, q: Tensor) -> Tensor:
         """Return the value ``[…, M]`` that an output means."""
         return q
 
@@ -110,7 +110,7 @@ class AtomHead(ScalarHead):
     written = VALUE_LOGITS
     diagnostics = ("clipped_share",)
 
-    def scalar(self, q: Tensor) -> Tensor:
+    def value(self, q: Tensor) -> Tensor:
         """Return the value ``[…, 1]`` that logits describe."""
         return F.distribution_mean(q)
 
@@ -118,7 +118,7 @@ class AtomHead(ScalarHead):
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
     ) -> ValueEstimate:
         """Return the atoms and their probabilities, in expectation under the policy."""
-        lowest = self.scalar(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
+        lowest = self.value(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
         shares = expected(q.gather(0, lowest).squeeze(0).softmax(-1))
         return ValueEstimate(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
 
@@ -231,12 +231,12 @@ class Critics:
         """
         batch_size = inputs.batch_size
         if self.normalizer is not None and self.normalizer.key in inputs.keys():  # noqa: SIM118
-            inputs = self.normalizer.normalized(inputs)
+            inputs = self.normalizer.normalize_states(inputs)
         if self.encoded or self.memory is not None:
             frozen = not any(tensor.requires_grad for tensor in members.params.values(True, True))
             inputs = detach_entries(inputs, self.encoded if frozen else ())
             if self.memory is not None:
-                inputs = self.memory.head_inputs_of_each(inputs, entry, detached=frozen)
+                inputs = self.memory.head_inputs_per_member(inputs, entry, detached=frozen)
         output = self._taken_output if taken else self._output
         q = output.evaluate(members, inputs, shared=self.memory is None)
         if self.index_role is not None:
@@ -264,7 +264,7 @@ class Critics:
             return None
         return read_action_mask(states, self.action_mask_key, q[0, ..., 0])
 
-    def values_of_taken(
+    def taken_values(
         self, members: Members, states: TensorDictBase, batch: TensorDictBase, sample: PolicySample
     ) -> Tensor:
         """Return outputs ``[R, *, M]`` of the live critics for the action of the batch.
@@ -293,7 +293,7 @@ class Critics:
         check_index(index, q.shape[-2], q.shape[1:-2], self.index_key)
         return F.taken_value(q, index.long())
 
-    def without_unused_parameters(
+    def zero_unused_parameters(
         self, tensordict: TensorDictBase, states: Iterable[NestedKey]
     ) -> TensorDictBase:
         """Return a batch with zeros for parameters that are not finite and that nothing uses.
@@ -319,7 +319,7 @@ class Critics:
                 finite.set(parameters, torch.where(used | values.isfinite(), values, 0.0))
         return finite
 
-    def reduced(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
+    def reduce(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Return the minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
 
         Args:
@@ -327,8 +327,8 @@ class Critics:
             allowed: bool ``[*, K]``; forbidden actions have the value 0.
         """
         if allowed is not None:
-            q = F.without_forbidden(q, allowed.unsqueeze(-1), dim=-2)
-        return reduce_critics(self.head.scalar(q), self.weights.value, self.reduction)
+            q = F.zero_forbidden(q, allowed.unsqueeze(-1), dim=-2)
+        return reduce_critics(self.head.value(q), self.weights.value, self.reduction)
 
     def draw_subset(self, members: Members, count: int, order: Tensor | None) -> Members:
         """Return a random subset of the target critics, without replacement.
@@ -364,24 +364,24 @@ class Critics:
         inputs, shape = next_sample.inputs, next_sample.inputs.batch_size
         q = self.values(members, inputs, entry=TARGET_CRITICS)
         if next_sample.allowed is not None:
-            q = F.without_forbidden(q, next_sample.allowed.unsqueeze(-1), dim=-2)
+            q = F.zero_forbidden(q, next_sample.allowed.unsqueeze(-1), dim=-2)
         expected: Callable[[Tensor], Tensor] = lambda value: value  # noqa: E731
         if next_sample.log_probs is not None:
             prob = next_sample.log_probs.detach().exp()
             shape, expected = prob.shape, lambda value: F.expected_value(value, prob)
-        check_values(self.head.scalar(q), (*shape, reward_dim), reward_dim)
+        check_values(self.head.value(q), (*shape, reward_dim), reward_dim)
         return self.head.expected_min(q, self.weights.value, expected)
 
     def loss_terms(self, q: Tensor, target: ValueEstimate, valid: Tensor | None) -> CriticTerms:
         """Return the terms of the loss of outputs ``[R, *, M]`` at a target y."""
-        q_taken = self.head.scalar(q)
+        q_taken = self.head.value(q)
         error = F.td_error(q_taken, target.mean)
         if valid is not None:
             error = torch.where(valid, error, torch.zeros_like(error))
         losses = self.head.loss(q, target, self.loss_function)
         return CriticTerms(q_taken, target, losses, error)
 
-    def acting(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
+    def acting_critics(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
         """Return the critics as a policy evaluates them, with the mask that the losses apply.
 
         Args:

@@ -11,12 +11,12 @@ from tensordict.nn import TensorDictModule
 
 from rlkit_sac.config.loss import DiscreteLossConfig
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.objectives.arguments import SACOptions, with_options_from
+from rlkit_sac.objectives.arguments import SACOptions, add_options
 from rlkit_sac.objectives.sac.factors import DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@with_options_from(DiscreteLossConfig, SACOptions)
+@add_options(DiscreteLossConfig, SACOptions)
 class DiscreteSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
 

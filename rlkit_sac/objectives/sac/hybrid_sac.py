@@ -14,12 +14,12 @@ from rlkit_sac.config.loss import HybridLossConfig
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.masked_critic import check_mask
-from rlkit_sac.objectives.arguments import SACOptions, with_options_from
+from rlkit_sac.objectives.arguments import SACOptions, add_options
 from rlkit_sac.objectives.sac.factors import ContinuousFactor, DiscreteFactor
 from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 
-@with_options_from(HybridLossConfig, SACOptions)
+@add_options(HybridLossConfig, SACOptions)
 class HybridSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic over hybrid actions, one discrete and one continuous part.
 

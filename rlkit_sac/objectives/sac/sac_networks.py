@@ -230,7 +230,7 @@ class SACNetworks(LossContract):
                 parts = [BehaviorPolicy(parts[0], ("logits",), mask_key)]
         if discrete is not None and (self.continuous is not None or not parts):
             boltzmann = BoltzmannPolicy(
-                critics.acting(self.get_stateful_net(CRITICS)),
+                critics.acting_critics(self.get_stateful_net(CRITICS)),
                 getattr(self, discrete.parameter_name),
                 discrete.temperature,
                 reward_weights=critics.weights,
@@ -259,7 +259,7 @@ class SACNetworks(LossContract):
 
     @reward_weights.setter
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
-        self._reward_weights.assign(weights, like=self._like)
+        self._reward_weights.assign(weights, like=self._reference)
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number as in every loss; ``alpha_init`` changes a fixed temperature.
@@ -298,7 +298,7 @@ class SACNetworks(LossContract):
         """Statistics of the critics."""
         return critic_diagnostics(self.critics.head, critics, valid)
 
-    def _move_entropy_centers(
+    def _update_entropy_centers(
         self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
     ) -> None:
         """Move the running means of log-probabilities towards those of samples at s and s'."""
@@ -309,7 +309,7 @@ class SACNetworks(LossContract):
             strict=True,
         ):
             mean = 0.5 * (now.log_ratio + later.log_ratio)
-            cast(RunningLogProb, center).move(mean.detach(), valid)
+            cast(RunningLogProb, center).update(mean.detach(), valid)
 
     def make_value_estimator(
         self, value_type: ValueEstimators | str | None = None, **hyperparams: Any

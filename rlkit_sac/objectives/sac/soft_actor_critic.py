@@ -77,14 +77,14 @@ class SoftActorCriticLoss(SACNetworks):
             raise ConfigError(
                 f"this {type(self).__name__} has no actor: its policy is that of the critics"
             )
-        samples, scalars = self._sample_alone(tensordict)
+        samples, scalars = self._policy_loss_samples(tensordict)
         loss = reduce(add, map(self._actor_loss, samples))
         return self._reduce_alone(loss, tensordict), scalars
 
     @name_mismatched_entries
     def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """``loss_alpha`` alone, with the temperatures, entropies and divergences."""
-        samples, scalars = self._sample_alone(tensordict)
+        samples, scalars = self._policy_loss_samples(tensordict)
         return self._reduce_alone(self._alpha_loss(samples), tensordict), scalars
 
     def _evaluate_critics(
@@ -99,13 +99,13 @@ class SoftActorCriticLoss(SACNetworks):
         next_sample = self._next_sample(transitions)
         sample = self._sample_policy(transitions.states)
         if self.entropy_centers:
-            self._move_entropy_centers(sample, next_sample, transitions.valid)
+            self._update_entropy_centers(sample, next_sample, transitions.valid)
         target = self._target(transitions, next_sample)
         states, batch = transitions.states, transitions.batch
         members = self._members(self.qvalue_network, self.qvalue_network_params)
-        q_taken = self.critics.values_of_taken(members, states, batch, sample)
+        q_taken = self.critics.taken_values(members, states, batch, sample)
         critics = self.critics.loss_terms(q_taken, target, transitions.valid)
-        priority = self._with_burn_in(critics.td_error) if self.burn_in else critics.td_error
+        priority = self._pad_burn_in(critics.td_error) if self.burn_in else critics.td_error
         tensordict.set(self.tensor_keys.priority, priority)
         return transitions, sample, next_sample, critics
 
@@ -181,7 +181,7 @@ class SoftActorCriticLoss(SACNetworks):
             assert factor_sample.action is not None
             q = F.clip_action_gradient(q, factor_sample.action, self.dqda_clipping)
         loss = F.actor_loss(q, factor_sample.log_ratio, alpha)  # alpha * log_ratio - q
-        return loss if self.discrete is None else self._minus_prior_gradient(loss, sample)
+        return loss if self.discrete is None else self._add_prior_gradient(loss, sample)
 
     def _categorical_actor_loss(self, sample: PolicySample) -> Tensor:
         r""":math:`L_\pi = \sum_k \pi_k [\alpha (\log\pi_k - \log\pi^0_k) - Q_k]`, of an actor."""
@@ -191,7 +191,7 @@ class SoftActorCriticLoss(SACNetworks):
         log_probs, log_priors = factor_sample.log_probs, factor_sample.log_priors
         return F.categorical_actor_loss(q, log_probs, self.alpha(name), log_priors)
 
-    def _minus_prior_gradient(self, loss: Tensor, sample: PolicySample) -> Tensor:
+    def _add_prior_gradient(self, loss: Tensor, sample: PolicySample) -> Tensor:
         r"""Include the part of the value's gradient in c that comes from the discrete prior.
 
         The value :math:`\alpha_d \log\sum_k \pi^0_d(k|s, c) \exp(Q_k / \alpha_d)` has, besides
@@ -261,7 +261,7 @@ class SoftActorCriticLoss(SACNetworks):
         params = self.qvalue_network_params.data if given_c else self.qvalue_network_params
         q_values = critics.values(self._members(self.qvalue_network, params), inputs)
         allowed = critics.allowed_actions(inputs, q_values)
-        reduced_q = critics.reduced(q_values if given_c else q_values.detach(), allowed)
+        reduced_q = critics.reduce(q_values if given_c else q_values.detach(), allowed)
         num_actions, log_priors = reduced_q.shape[-2], None
         if (prior := self.factor_priors[discrete.name]) is not None:
             key = unravel_key(critics.index_key)
@@ -289,14 +289,14 @@ class SoftActorCriticLoss(SACNetworks):
         if sample.reduced_q is not None:
             return sample.reduced_q
         frozen = self._members(self.qvalue_network, self.qvalue_network_params.data)
-        return self.critics.reduced(self.critics.values(frozen, sample.inputs))
+        return self.critics.reduce(self.critics.values(frozen, sample.inputs))
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
         """A sample at the next states, with gradients where losses train on it."""
         with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
             return self._sample_policy(transitions.next_states)
 
-    def _sample_alone(
+    def _policy_loss_samples(
         self, tensordict: TensorDictBase
     ) -> tuple[Sequence[PolicySample], dict[str, Tensor]]:
         """Samples at the states of ``policy_loss_steps``, and the scalars of the first one."""
@@ -311,7 +311,7 @@ class SoftActorCriticLoss(SACNetworks):
         actor: Any = self.actor_network
         params = self.actor_network_params
         like, *_ = params.values(True, True)
-        inputs = self._normalized(states).copy()
+        inputs = self._normalize_states(states).copy()
         if self.recurrent or self.encoder_network is not None:
             actor = self._head("actor_network")
             inputs = self._head_inputs("actor_network", inputs)
@@ -368,7 +368,7 @@ class SoftActorCriticLoss(SACNetworks):
             self._check_network_keys()
             self._transition_keys = self._find_transition_keys()
         if self.critics.parameter_mask is not None:
-            tensordict = self.critics.without_unused_parameters(
+            tensordict = self.critics.zero_unused_parameters(
                 tensordict, self._transition_keys.states
             )
         memory = "a network with a memory" if self.recurrent else ""

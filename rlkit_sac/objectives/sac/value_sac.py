@@ -16,7 +16,7 @@ from torch import Tensor
 from rlkit_sac import functional as F
 from rlkit_sac.config.loss import ContinuousLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.objectives.arguments import SACOptions, with_options_from
+from rlkit_sac.objectives.arguments import SACOptions, add_options
 from rlkit_sac.objectives.batch import check_values
 from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.contract import name_mismatched_entries
@@ -29,7 +29,7 @@ from rlkit_sac.objectives.sac.return_estimators import ValueEstimate
 VALUE = "value_network"
 
 
-@with_options_from(ContinuousLossConfig, SACOptions)
+@add_options(ContinuousLossConfig, SACOptions)
 class ValueSACLoss(ContinuousSACLoss):
     r"""Losses of soft actor-critic with a value network V, the original form.
 
@@ -167,12 +167,12 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _evaluate_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
         """Return the output ``[*, M]`` of the value network or of its target."""
-        inputs = self._head_inputs(VALUE, self._normalized(states).copy(), name)
+        inputs = self._head_inputs(VALUE, self._normalize_states(states).copy(), name)
         params = getattr(self, f"{name}_params")
         with params.to_module(self.value_network, preserve_module_state=False):
             value = self._head(VALUE)(inputs).get(self.tensor_keys.value)
         check_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, VALUE)
-        return value.to(self._like.dtype)
+        return value.to(self._reference.dtype)
 
     def _diagnostics(
         self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
