@@ -91,7 +91,7 @@ def entropy_bonus(log_ratios: Iterable[Tensor], alphas: Iterable[Tensor]) -> Ten
     .. math:: b(s) = -\textstyle\sum_f \alpha_f \log\pi_f
 
     Args:
-        log_ratios: for each factor :math:`\log\pi_f` or minus the entropy, ``[*]``. With a prior,
+        log_ratios: :math:`\log\pi_f` or minus the entropy of each factor, ``[*]``. With a prior,
             :math:`\log\pi^0_f` is subtracted. At least one factor is needed.
         alphas: the temperature of each factor, a scalar.
 

@@ -1,4 +1,4 @@
-"""Actors, networks with a distribution over actions; and actors and critics on one trunk."""
+"""Actors: networks that write a distribution over actions. Some share a trunk with a critic."""
 
 from collections.abc import Sequence
 
@@ -43,9 +43,9 @@ def tanh_gaussian_actor(
     action_key: NestedKey = "action",
     memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
-    """A multilayer perceptron with a :class:`TanhGaussian` over a box.
+    """Build a multilayer perceptron with a :class:`TanhGaussian` over a box.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``loc``, ``scale`` and ``action``
     ``[*, D]``. Outside a collector it takes the squashed mean.
 
     Args:
@@ -62,8 +62,8 @@ def tanh_gaussian_actor(
         tanh_loc: see :class:`GaussianHead`.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
-        action_key: where to write the action; ``("action", "continuous")`` in a hybrid policy.
-        memory: lets it remember earlier steps, see
+        action_key: the key of the action; ``("action", "continuous")`` in a hybrid policy.
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -108,11 +108,11 @@ def gaussian_actor(
     output_init: float | None = None,
     memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
-    """A multilayer perceptron with an unsquashed diagonal Gaussian.
+    """Build a multilayer perceptron with an unsquashed diagonal Gaussian.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``loc``, ``scale`` and ``action``
-    ``[*, action_dim]``. An action may lie outside of the bounds of the environment, which clips it.
-    Outside a collector it takes the mean.
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``loc``, ``scale`` and ``action``
+    ``[*, action_dim]``. An action may lie outside the bounds of the environment, which clips it.
+    Outside a collector the actor takes the mean.
 
     Args:
         observation_dim: length of the observation, or
@@ -126,7 +126,7 @@ def gaussian_actor(
         tanh_loc: see :class:`GaussianHead`.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
-        memory: lets it remember earlier steps, see
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -144,12 +144,12 @@ def gaussian_actor(
 
 
 def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> ProbabilisticActor:
-    """A diagonal Gaussian whose parameters are a network's outputs.
+    """Build an actor with a diagonal Gaussian whose parameters are a network's outputs.
 
     Args:
-        network: returns mean and standard deviation, ``[*, action_dim]`` each.
+        network: a network that returns mean and standard deviation, ``[*, action_dim]`` each.
         action_dim: length D of the action.
-        state: what the network reads.
+        state: the inputs of the network.
 
     >>> gaussian_policy(GaussianHead(), 1, StateInputs(2, ["observation"], [])).out_keys
     ['loc', 'scale', 'action']
@@ -160,7 +160,7 @@ def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> 
         out_keys=["action"],
         spec=UnboundedContinuous(action_dim, device="cpu"),
         distribution_class=IndependentNormal,
-        distribution_kwargs={"validate_args": False},  # it would read the values at every call
+        distribution_kwargs={"validate_args": False},  # validation reads values in every call
     )
 
 
@@ -174,9 +174,9 @@ def categorical_actor(
     action_key: NestedKey = "action",
     memory: MemoryOptions | None = None,
 ) -> ProbabilisticActor:
-    """A multilayer perceptron with a categorical distribution.
+    """Build a multilayer perceptron with a categorical distribution.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``logits`` ``[*, num_actions]`` and
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``logits`` ``[*, num_actions]`` and
     ``action``, an index int64 ``[*]``. Outside a collector it takes the most likely action.
 
     Args:
@@ -185,8 +185,8 @@ def categorical_actor(
         num_actions: number K of discrete actions.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
-        action_key: where to write the action; ``("action", "discrete")`` in a hybrid policy.
-        memory: lets it remember earlier steps, see
+        action_key: the key of the action; ``("action", "discrete")`` in a hybrid policy.
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> from tensordict import TensorDict
@@ -205,13 +205,13 @@ def categorical_policy(
     state: StateInputs,
     action_key: NestedKey = "action",
 ) -> ProbabilisticActor:
-    """A categorical distribution whose logits are a network's outputs.
+    """Build an actor with a categorical distribution whose logits are a network's outputs.
 
     Args:
-        network: returns logits ``[*, num_actions]``.
+        network: a network that returns logits ``[*, num_actions]``.
         num_actions: number K of discrete actions.
-        state: what the network reads.
-        action_key: where to write the action.
+        state: the inputs of the network.
+        action_key: the entry that the action is written to.
 
     >>> categorical_policy(nn.Linear(8, 2), 2, StateInputs(8, ["hidden"], [])).out_keys
     ['logits', 'action']
@@ -234,9 +234,9 @@ def categorical_actor_critic(
     activation: str = "relu",
     memory: MemoryOptions | None = None,
 ) -> ActorValueOperator:
-    """One trunk with a categorical policy and the value of each action as its linear heads.
+    """Build a trunk with two linear heads: a categorical policy and the value of each action.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``hidden``, ``logits`` and
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``hidden``, ``logits`` and
     ``action_value`` ``[*, num_actions]``, and ``action``, an index int64 ``[*]``.
 
     Args:
@@ -245,7 +245,7 @@ def categorical_actor_critic(
         num_actions: number K of discrete actions.
         num_cells: widths of the trunk's layers.
         activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
-        memory: lets the trunk remember earlier steps, see
+        memory: options of a memory in the trunk, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> from tensordict import TensorDict
@@ -275,11 +275,11 @@ def gaussian_actor_critic(
     sampler: Sampler = draw_samples,
     memory: MemoryOptions | None = None,
 ) -> ActorValueOperator:
-    """One trunk with a Gaussian policy and a stochastic dueling network as its heads.
+    """Build a trunk with two heads: a Gaussian policy and a stochastic dueling network.
 
-    Policy and V are linear in the trunk's output; A has one hidden layer, as wide as it.
+    Policy and V are linear in the trunk's output; A has one hidden layer of the same width.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``hidden``, ``loc``, ``scale`` and
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``hidden``, ``loc``, ``scale`` and
     ``action`` ``[*, action_dim]``, ``state_value`` and ``state_action_value`` ``[*, 1]``.
 
     Args:
@@ -293,7 +293,7 @@ def gaussian_actor_critic(
         log_std_max: largest log standard deviation.
         num_samples: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
         sampler: see :class:`~rlkit_sac.modules.StochasticDuelingNetwork`.
-        memory: lets the trunk remember earlier steps, see
+        memory: options of a memory in the trunk, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -321,10 +321,10 @@ def gaussian_actor_critic(
 
 @note_arguments
 def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDictSequential:
-    """The actor of an actor and a critic on one trunk.
+    """Return the actor of an actor and a critic that share a trunk.
 
     Args:
-        actor_critic: with the trunk; shared, not copied.
+        actor_critic: the actor and the critic; the result shares their weights.
 
     >>> policy_operator(categorical_actor_critic(3, 2)).out_keys
     ['hidden', 'logits', 'action']

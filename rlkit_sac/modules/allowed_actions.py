@@ -1,4 +1,4 @@
-"""Masks of allowed actions, and the logits that they are applied to."""
+"""Masks of allowed actions, and the logits to which they are applied."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from torch.distributions import Distribution
 from rlkit_sac.errors import BatchError
 
 
-def read_action_mask(states: TensorDictBase, key: NestedKey | None, like: Tensor) -> Tensor | None:
-    """The mask of allowed actions at some states, bool ``[*, K]``; ``None`` without a key.
+def read_action_mask(
+    states: TensorDictBase, key: NestedKey | None, logits: Tensor
+) -> Tensor | None:
+    """Return the mask of allowed actions at some states, bool ``[*, K]``; ``None`` without a key.
 
     Args:
-        states: ``[*]``.
-        key: of the mask.
-        like: one number for each action, ``[*, K]``.
+        states: the states ``[*]``.
+        key: the key of the mask.
+        logits: one number for each action, ``[*, K]``.
 
     Raises:
-        BatchError: for a mask that is missing, of another shape, or of floating-point numbers, as
-            those that are added to logits.
+        BatchError: for a mask that is missing or has another shape, and for a floating-point mask,
+            which other packages add to logits.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -35,40 +37,40 @@ def read_action_mask(states: TensorDictBase, key: NestedKey | None, like: Tensor
     mask = states.get(key, None)
     if mask is None:
         raise BatchError(
-            f"there is no {key!r}: pass the mask of allowed actions, {list(like.shape)}, as "
+            f"there is no {key!r}: pass the mask of allowed actions, {list(logits.shape)}, as "
             "make_env writes it for a task that gives masks"
         )
-    if mask.shape != like.shape or mask.is_floating_point():
+    if mask.shape != logits.shape or mask.is_floating_point():
         raise BatchError(
-            f"{key!r} has the shape {list(mask.shape)}, wanted {list(like.shape)}, and is "
+            f"{key!r} has the shape {list(mask.shape)}, wanted {list(logits.shape)}, and is "
             f"{mask.dtype}, wanted torch.bool: one for each action, true where it is allowed"
         )
     return mask.bool()
 
 
 def build_dist(actor: Any, parameters: TensorDictBase) -> Distribution:
-    """The distribution of an actor, with its logits as they were given, see :func:`note_logits`.
+    """Return the distribution of an actor, with its raw logits, see :func:`set_raw_logits`.
 
     Args:
         actor: a probabilistic TensorDictModule.
-        parameters: what its ``get_dist_params`` returned.
+        parameters: the result of the actor's ``get_dist_params``.
     """
     dist: Distribution = actor.build_dist_from_params(parameters)
-    note_logits(dist, actor.module[-1], parameters)
+    set_raw_logits(dist, actor.module[-1], parameters)
     return dist
 
 
-def note_logits(dist: Any, module: Any, parameters: TensorDictBase) -> None:
-    """Set ``given_logits`` of a categorical distribution, its logits as they were given.
+def set_raw_logits(dist: Any, module: Any, parameters: TensorDictBase) -> None:
+    """Set ``raw_logits`` of a categorical distribution: its logits before normalization.
 
-    A ``Categorical`` normalizes them over all actions, so that a large one of a forbidden action
-    costs the others their digits.
+    A ``Categorical`` normalizes its logits over all actions. A large logit of a forbidden action
+    would then cost the other logits their precision.
 
     Args:
-        dist: that a module made.
-        module: the probabilistic one.
-        parameters: which it read.
+        dist: the distribution.
+        module: the probabilistic module that made the distribution.
+        parameters: the inputs of the module.
     """
     names = dict(zip(getattr(module, "dist_keys", ()), module.in_keys, strict=False))
     if "logits" in names:
-        dist.given_logits = parameters.get(names["logits"])
+        dist.raw_logits = parameters.get(names["logits"])

@@ -1,4 +1,4 @@
-"""Policies that write the distribution of their actions beside them."""
+"""Policies that write the distribution of an action beside the action."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from rlkit_sac.modules.notes import note_property
 
 ActionKind = Literal["discrete", "continuous"]
 
-#: TorchRL's, some of which it derives from the distribution over indices.
+#: TorchRL's one-hot distributions. Some of them are subclasses of ``Categorical``.
 ONE_HOT = (OneHotCategorical, MaskedOneHotCategorical)
 
 
 def action_kind(actor: TensorDictModuleBase) -> ActionKind:
-    """Whether a probabilistic actor's actions are discrete or continuous.
+    """Return whether a probabilistic actor's actions are discrete or continuous.
 
     Args:
         actor: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices, or with a
@@ -51,25 +51,26 @@ def action_kind(actor: TensorDictModuleBase) -> ActionKind:
             f"actor_network is a {type(actor).__name__} without get_dist(): pass a TorchRL "
             "ProbabilisticActor"
         )
-    heads = [each for each in actor.modules() if isinstance(each, ProbabilisticTensorDictModule)]
-    found = heads[-1].distribution_class
-    found = getattr(found, "func", found)  # of a functools.partial
-    if isinstance(found, type) and not issubclass(found, ONE_HOT):
-        if issubclass(found, Categorical):
+    heads = [part for part in actor.modules() if isinstance(part, ProbabilisticTensorDictModule)]
+    dist = heads[-1].distribution_class
+    dist = getattr(dist, "func", dist)  # the class in a functools.partial
+    if isinstance(dist, type) and not issubclass(dist, ONE_HOT):
+        if issubclass(dist, Categorical):
             return "discrete"
-        if issubclass(found, (Independent, Normal)) and not issubclass(found, TruncatedNormal):
+        if issubclass(dist, (Independent, Normal)) and not issubclass(dist, TruncatedNormal):
             return "continuous"
     raise ConfigError(
-        f"the actor's distribution is {getattr(found, '__name__', found)}, wanted a "
+        f"the actor's distribution is {getattr(dist, '__name__', dist)}, wanted a "
         "torch.distributions.Categorical over indices or a diagonal Gaussian that nothing squashes "
         "(torchrl.modules.IndependentNormal)"
     )
 
 
 def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
-    """The normalized logits ``[*, A]`` of a categorical distribution, in a tuple of one.
+    """Return the parameters of a distribution as a tuple of tensors.
 
-    Of a diagonal Gaussian the mean and the standard deviation, ``[*, D]`` each.
+    They are the normalized logits ``[*, A]`` of a categorical distribution, or the mean and the
+    standard deviation ``[*, D]`` of a diagonal Gaussian.
 
     >>> distribution_parameters(Categorical(logits=torch.tensor([1.0, 1.0])))
     (tensor([-0.6931, -0.6931]),)
@@ -84,20 +85,21 @@ def distribution_parameters(dist: Distribution) -> tuple[Tensor, ...]:
 
 
 class BehaviorPolicy(TensorDictModuleBase):
-    r"""Acts with an actor, and writes the parameters of its distribution beside the action.
+    r"""A policy that writes the parameters of its distribution beside the action of an actor.
 
-    Reads what the actor reads. Writes ``action``, and for a categorical distribution
-    ``("behavior", "logits")`` ``[*, A]``, normalized; for a Gaussian ``("behavior", "loc")`` and
-    ``("behavior", "scale")`` ``[*, D]``. The action is written as sampled: it may lie outside of
-    the bounds of the environment, which clips it. With TorchRL's exploration type ``RANDOM``, as in
-    a collector, it samples; with any other it takes the most likely action, or the mean.
+    It reads the entries that the actor reads and writes ``action``. For a categorical distribution
+    it also writes ``("behavior", "logits")`` ``[*, A]``, normalized; for a Gaussian
+    ``("behavior", "loc")`` and ``("behavior", "scale")`` ``[*, D]``. The action is written as
+    sampled: it may lie outside the bounds of the environment, which clips it. With TorchRL's
+    exploration type ``RANDOM``, as in a collector, the policy samples; with any other type it takes
+    the most likely action, or the mean.
 
     Args:
-        actor: see :func:`action_kind`; shared, not copied.
-        behavior_keys: where to write the distribution's parameters, in the order above; default as
-            above.
-        mask_key: of the mask of allowed discrete actions, bool ``[*, A]``, to choose among. Default
-            none.
+        actor: an actor, see :func:`action_kind`; shared, not copied.
+        behavior_keys: the entries that the distribution's parameters are written to, in the order
+            above. Default: the entries above.
+        mask_key: the key of the mask of allowed discrete actions, bool ``[*, A]``. Default: no
+            mask.
 
     Raises:
         ConfigError: for an actor of another kind.
@@ -123,8 +125,8 @@ class BehaviorPolicy(TensorDictModuleBase):
         self.behavior_keys = behavior_keys or _behavior_keys(self.kind)
         masks = [] if mask_key is None else [mask_key]
         self.in_keys = [unravel_key(key) for key in (*actor.in_keys, *masks)]
-        written = map(unravel_key, actor.out_keys)
-        self._next_keys = [key for key in written if isinstance(key, tuple) and key[0] == "next"]
+        out_keys = map(unravel_key, actor.out_keys)
+        self._next_keys = [key for key in out_keys if isinstance(key, tuple) and key[0] == "next"]
         keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
         self.out_keys = [unravel_key(key) for key in keys]
 
@@ -135,41 +137,41 @@ class BehaviorPolicy(TensorDictModuleBase):
         """Write action and parameters into ``tensordict`` and return it."""
         states = tensordict.select(*self.in_keys, strict=False)
         parameters = distribution_parameters(self._dist(states))
-        after = (states[key] for key in self._next_keys)
+        next_states = (states[key] for key in self._next_keys)
         if exploration_type() is ExplorationType.RANDOM:
             action = _sample(*parameters)
         else:
             action = parameters[0].argmax(-1) if self.kind == "discrete" else parameters[0].clone()
-        for key, value in zip(self.out_keys, (action, *parameters, *after), strict=True):
+        for key, value in zip(self.out_keys, (action, *parameters, *next_states), strict=True):
             tensordict.set(key, value)
         return tensordict
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
-        """The distribution of the action, as of a probabilistic actor."""
+        """Return the distribution of the action, as a probabilistic actor does."""
         return self._dist(tensordict.select(*self.in_keys, strict=False))
 
     def _dist(self, states: TensorDictBase) -> Distribution:
-        """The distribution; a memory writes its next state into the states."""
+        """Return the distribution. A memory writes its next state into ``states``."""
         if self.mask_key is None:
             return cast(Distribution, self.actor.get_dist(states))
         dist: Any = build_dist(self.actor, self.actor.get_dist_params(states))
-        logits = getattr(dist, "given_logits", dist.logits)
+        logits = getattr(dist, "raw_logits", dist.logits)
         logits = normalized_log_prob(logits, read_action_mask(states, self.mask_key, logits))
         return Categorical(logits=logits, validate_args=False)
 
 
 class RandomBehavior(TensorDictModuleBase):
-    r"""Acts at random whatever the state, and writes the parameters of its distribution.
+    r"""A policy that acts at random in every state and writes the parameters of its distribution.
 
-    Discrete actions are uniform, with logits of 0. Continuous ones are Gaussian around the middle
-    of their bounds, with half the distance between them as standard deviation: a third of each
-    dimension lies outside and is clipped by the environment, but they have a Gaussian density, as
-    importance ratios need. It samples in every exploration type.
+    Discrete actions are uniform, with logits of 0. Continuous actions are Gaussian: the mean is the
+    middle of the bounds, the standard deviation half the distance between them. In each dimension
+    the environment clips a third of the actions, but they have a Gaussian density, which importance
+    ratios need. The policy samples in every exploration type.
 
     Args:
-        action_spec: bounded, or categorical over indices, of one environment.
-        behavior_keys: as in :class:`BehaviorPolicy`.
-        mask_key: as in :class:`BehaviorPolicy`; it then reads this entry.
+        action_spec: the spec of one action, bounded, or categorical over indices.
+        behavior_keys: the same as in :class:`BehaviorPolicy`.
+        mask_key: the same as in :class:`BehaviorPolicy`.
 
     >>> from tensordict import TensorDict
     >>> from torchrl.data import Bounded
@@ -214,7 +216,7 @@ class RandomBehavior(TensorDictModuleBase):
 
 
 def _sample(parameter: Tensor, scale: Tensor | None = None) -> Tensor:
-    """One action for each distribution, of its logits, or its mean and standard deviation."""
+    """Sample an action from logits, or from a mean and a standard deviation."""
     if scale is None:
         return sample_categorical(parameter)
     return parameter + scale * torch.randn_like(parameter)

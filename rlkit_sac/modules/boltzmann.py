@@ -1,4 +1,4 @@
-"""The Boltzmann policy of critics and a temperature, over discrete actions."""
+"""The Boltzmann policy over discrete actions, made of critics and a temperature."""
 
 from __future__ import annotations
 
@@ -26,28 +26,30 @@ from rlkit_sac.modules.temperature import Temperature
 
 
 class BoltzmannPolicy(TensorDictModuleBase):
-    r"""Acts with :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)`, without an actor.
+    r"""A policy :math:`\pi_k \propto \pi^0_k \exp(\min_i Q_{i,k} / \alpha)` without an actor.
 
-    Without a prior :math:`\pi^0` is the same for all actions. Reads what the critics and the prior
-    read and writes ``action``, an index int64 ``[*]``, and of critics with a memory its state under
-    ``next``, ``[*, R, L, H]`` of R critics. With TorchRL's exploration type ``RANDOM``,
-    as in a collector, it samples; with any other it takes the most likely action, without a prior
-    the one with the highest value, :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the
-    minimum is taken for each dimension, then their weighted sum, as in the losses. The state dict
-    has the weights of critics and prior, the temperature's parameter and the reward weights.
+    Without a prior, :math:`\pi^0` is the same for all actions. The policy reads the entries that
+    critics and prior read, and writes ``action``, an index int64 ``[*]``. If the R critics have
+    memories, it also writes their states under ``next``, ``[*, R, L, H]``. With TorchRL's
+    exploration type ``RANDOM``, as in a collector, it samples; with any other type it takes the
+    most likely action. Without a prior this is the action with the highest value,
+    :math:`\arg\max_k \min_i Q_{i,k}`. With vector rewards the minimum is taken in each dimension,
+    then the weighted sum, as in the losses. The state dict has the weights of critics and prior,
+    the temperature's parameter and the reward weights.
 
     Args:
-        critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``), each
-            parameter and buffer with a first dimension R for the critics, see
+        critics: a TensorDictModule that writes ``action_value`` ``[*, K]`` (``[*, K, M]``). Each
+            parameter and buffer has a first dimension R for the critics, see
             :func:`~rlkit_sac.modules.critics.stack_critics`.
         log_alpha: the temperature's parameter, a scalar parameter or buffer.
-        temperature: how to read it.
-        reward_weights: weights of a vector reward, shared with a loss; default ones.
-        reduction: over the critics, ``"min"`` (default) or ``"mean"``.
-        prior: shared with a loss; it reads observations before they are normalized. Default none.
-        action_key: where to write the action.
-        action_value_key: what the critics write.
-        mask_key: of the mask of allowed actions, bool ``[*, K]``, to choose among. Default none.
+        temperature: the parametrization and the bounds of the temperature.
+        reward_weights: the weights of a vector reward, shared with a loss. Default: ones.
+        reduction: the reduction over the critics, ``"min"`` (default) or ``"mean"``.
+        prior: a prior, shared with a loss. It reads observations before they are normalized.
+            Default: no prior.
+        action_key: the entry that the action is written to.
+        action_value_key: the entry that the critics write.
+        mask_key: the key of the mask of allowed actions, bool ``[*, K]``. Default: no mask.
 
     Source: Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1.
 
@@ -75,7 +77,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         mask_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
-        self.critics = critics.eval()  # dropout is for learning values, not for acting by them
+        self.critics = critics.eval()  # dropout is for training, not for acting
         if isinstance(log_alpha, nn.Parameter):
             self.log_alpha = log_alpha
         else:
@@ -85,24 +87,24 @@ class BoltzmannPolicy(TensorDictModuleBase):
         self.reward_weights = RewardWeights() if reward_weights is None else reward_weights
         self.prior = prior
         self.action_value_key, self.mask_key = action_value_key, mask_key
-        read = [*critics.in_keys, *(prior.in_keys if prior is not None else [])]
-        read += [] if mask_key is None else [mask_key]
+        keys = [*critics.in_keys, *(prior.in_keys if prior is not None else [])]
+        keys += [] if mask_key is None else [mask_key]
         self.in_keys = [
-            key for key in dict.fromkeys(map(unravel_key, read)) if key != unravel_key(action_key)
+            key for key in dict.fromkeys(map(unravel_key, keys)) if key != unravel_key(action_key)
         ]
         self._states = list(policy_states(critics))
         self.out_keys = [action_key, *(next_key(key) for key in self._states)]
 
     @property
     def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
-        first = next(self.critics.parameters(), None)
-        if first is None:
+        """The builder and the arguments of this policy, see :mod:`rlkit_sac.modules.notes`."""
+        parameter = next(self.critics.parameters(), None)
+        if parameter is None:
             return None
         return make_note(
             "BoltzmannPolicy",
             critic=self.critics,
-            num_qvalue_nets=len(first),
+            num_qvalue_nets=len(parameter),
             **asdict(self.temperature),
             reduction=self.reduction,
             prior=self.prior,
@@ -125,7 +127,7 @@ class BoltzmannPolicy(TensorDictModuleBase):
         return tensordict
 
     def get_dist(self, tensordict: TensorDictBase) -> Categorical:
-        """The distribution over the actions, as of a probabilistic actor."""
+        """Return the distribution over the actions, as a probabilistic actor does."""
         value = self.action_value(tensordict)
         return Categorical(logits=self._log_prob(tensordict, value), validate_args=False)
 
@@ -141,39 +143,39 @@ class BoltzmannPolicy(TensorDictModuleBase):
         return read_action_mask(states, self.mask_key, value)
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
-        """The value ``[*, K]`` of each action, reduced over critics and reward dimensions."""
+        """Return the value ``[*, K]`` of each action, reduced over critics and rewards."""
         return self._evaluate(tensordict)[0]
 
     def _evaluate(self, tensordict: TensorDictBase) -> tuple[Tensor, list[Tensor]]:
-        """The values, and the states of the critics' memories after the step."""
+        """Return the values, and the states of the critics' memories after the step."""
         states = tensordict.select(*self.critics.in_keys, strict=not self._states)
-        remembered = [key for key in self._states if key in states.keys(True)]
-        names, stacked = zip(
+        memory_keys = [key for key in self._states if key in states.keys(True)]
+        names, stacks = zip(
             *chain(self.critics.named_parameters(), self.critics.named_buffers()), strict=True
         )
         outs = []
         # For a few states a loop is quicker than vmap, and torch.export can follow it.
-        for place, tensors in enumerate(zip(*(each.unbind(0) for each in stacked), strict=True)):
-            member, own = dict(zip(names, tensors, strict=True)), states.copy()
-            for key in remembered:
-                own.set(key, own.get(key).select(-3, place))
-            outs.append(torch.func.functional_call(self.critics, member, (own,)))
+        for i, tensors in enumerate(zip(*(stack.unbind(0) for stack in stacks), strict=True)):
+            weights, inputs = dict(zip(names, tensors, strict=True)), states.copy()
+            for key in memory_keys:
+                inputs.set(key, inputs.get(key).select(-3, i))
+            outs.append(torch.func.functional_call(self.critics, weights, (inputs,)))
         q = torch.stack([out.get(self.action_value_key) for out in outs])
         if q.ndim == tensordict.ndim + 2:
             q = q.unsqueeze(-1)
-        weights = self.reward_weights.value
-        value = F.weigh_rewards(F.reduce_critics(q, weights, self.reduction), weights)
-        after = [torch.stack([out.get(key) for out in outs], -3) for key in self.out_keys[1:]]
-        return value, after
+        reward_weights = self.reward_weights.value
+        q = F.reduce_critics(q, reward_weights, self.reduction)
+        next_states = [torch.stack([out.get(key) for out in outs], -3) for key in self.out_keys[1:]]
+        return F.weigh_rewards(q, reward_weights), next_states
 
     def train(self, mode: bool = True) -> BoltzmannPolicy:
-        """Set training mode, but for the critics."""
+        """Set the training mode, except of the critics, which stay in evaluation mode."""
         super().train(mode)
         self.critics.eval()
         return self
 
     def alpha(self) -> Tensor:
-        """The temperature, a scalar within its bounds."""
+        """Return the temperature, a scalar within its bounds."""
         return self.temperature.alpha(self.log_alpha)
 
     def _save_to_state_dict(

@@ -17,7 +17,7 @@ from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
 from rlkit_sac.modules.notes import note_arguments
 
-#: What critics write that describe a value by a distribution.
+#: The entry for the logits of critics that describe a value by a distribution.
 VALUE_LOGITS = "value_logits"
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -37,9 +37,9 @@ def state_action_critic(
     output_init: float | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
-    """A multilayer perceptron Q(s, a).
+    """Build a multilayer perceptron Q(s, a).
 
-    Reads ``observation`` ``[*, observation_dim]`` and ``action`` ``[*, action_dim]``; writes
+    It reads ``observation`` ``[*, observation_dim]`` and ``action`` ``[*, action_dim]`` and writes
     ``state_action_value`` ``[*, reward_dim]``.
 
     Args:
@@ -52,12 +52,12 @@ def state_action_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         reward_dim: number of reward dimensions, one value each.
-        atoms: number N of logits that describe the value, which the critic then writes as well, as
+        atoms: number N of logits that describe the value. The critic also writes these logits, as
             ``value_logits`` ``[*, N]``, see :mod:`~rlkit_sac.functional.value_distribution`.
             Default: the value alone.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
-        memory: lets it remember earlier steps, see
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -94,9 +94,10 @@ def state_critic(
     output_init: float | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
-    """A multilayer perceptron V(s).
+    """Build a multilayer perceptron V(s).
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``state_value`` ``[*, reward_dim]``.
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``state_value``
+    ``[*, reward_dim]``.
 
     Args:
         observation_dim: length of the observation, or
@@ -106,7 +107,7 @@ def state_critic(
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
-        memory: lets it remember earlier steps, see
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     >>> import torch
@@ -133,10 +134,10 @@ def action_value_critic(
     atoms: int | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
-    """A multilayer perceptron Q(s) with one output for each discrete action.
+    """Build a multilayer perceptron Q(s) with one output for each discrete action.
 
-    Reads ``observation`` ``[*, observation_dim]``; writes ``action_value`` ``[*, num_actions]``,
-    ``[*, num_actions, reward_dim]`` for vector rewards.
+    It reads ``observation`` ``[*, observation_dim]`` and writes ``action_value``
+    ``[*, num_actions]``, ``[*, num_actions, reward_dim]`` for vector rewards.
 
     Args:
         observation_dim: length of the observation, or
@@ -151,7 +152,7 @@ def action_value_critic(
         atoms: number N of logits that describe each value, which the critic then writes as well, as
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
-        memory: lets it remember earlier steps, see
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -187,10 +188,10 @@ def hybrid_critic(
     atoms: int | None = None,
     memory: MemoryOptions | None = None,
 ) -> TensorDictModule | TensorDictSequential:
-    """A multilayer perceptron Q(s, c) with one output for each discrete action.
+    """Build a multilayer perceptron Q(s, c) with one output for each discrete action.
 
-    Reads ``observation`` ``[*, observation_dim]`` and ``("action", "continuous")``
-    ``[*, action_dim]``; writes ``action_value`` ``[*, num_actions]``,
+    It reads ``observation`` ``[*, observation_dim]`` and ``("action", "continuous")``
+    ``[*, action_dim]`` and writes ``action_value`` ``[*, num_actions]``,
     ``[*, num_actions, reward_dim]`` for vector rewards.
 
     Args:
@@ -204,14 +205,14 @@ def hybrid_critic(
         dropout: probability with which outputs of the hidden layers are set to zero in training,
             before they are normalized; see :func:`~rlkit_sac.modules.layers.perceptron`.
         action_layer: the hidden layer that reads the continuous action: the ``"first"`` (default)
-            or the ``"last"``. What comes before the last one is computed once for a state, however
-            many actions are evaluated there, as they are with a mask, see
+            or the ``"last"``. With ``"last"`` the layers before it are computed once for each
+            state, even if a mask makes the critic evaluate several actions there, see
             :class:`~rlkit_sac.modules.MaskedCritic`.
         reward_dim: number of reward dimensions, one value each.
         atoms: number N of logits that describe each value, which the critic then writes as well, as
             ``value_logits`` ``[*, num_actions, N]``, see
             :mod:`~rlkit_sac.functional.value_distribution`. Default: values alone.
-        memory: lets it remember earlier steps, see
+        memory: options of a memory of earlier steps, see
             :class:`~rlkit_sac.modules.MemoryOptions`. Default none.
 
     Raises:
@@ -234,24 +235,24 @@ def hybrid_critic(
         network = perceptron(state.size + action_dim, outputs, num_cells, activation, **options)
         return state.precede(*_heads(network, [*state.keys, action], "action_value", atoms))
     *hidden, features, last = num_cells
-    of_state = perceptron(
+    state_network = perceptron(
         state.size, features, hidden, activation, activate_last_layer=True, **options
     )
     head = perceptron(features + action_dim, outputs, [last], activation, **options)
     return TensorDictSequential(
         *state.modules,
-        TensorDictModule(of_state, state.keys, ["state_features"]),
+        TensorDictModule(state_network, state.keys, ["state_features"]),
         *_heads(head, ["state_features", action], "action_value", atoms),
     )
 
 
 def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
-    """One module with the weights of several, each with a first dimension for the critics.
+    """Return one module with the weights of several critics, stacked in a first dimension.
 
-    It is not a critic by itself: evaluate it once with the weights of each member.
+    The result is not a critic by itself: evaluate it once with the weights of each critic.
 
     Args:
-        critics: modules of one structure, which are copied.
+        critics: the critics, modules of one structure; they are copied.
 
     >>> stack_critics([nn.Linear(3, 1), nn.Linear(3, 1)]).weight.shape
     torch.Size([2, 1, 3])
@@ -268,25 +269,27 @@ def _outputs(num_actions: int | None, reward_dim: int, atoms: int | None) -> int
             "critic_atoms must be null for vector rewards, and two or more for others: got "
             f"{atoms} for {reward_dim} reward dimensions"
         )
-    each = reward_dim if atoms is None else atoms
+    outputs_per_value = reward_dim if atoms is None else atoms
     if num_actions is None:
-        return each
-    return num_actions if each == 1 else torch.Size([num_actions, each])
+        return outputs_per_value
+    return num_actions if outputs_per_value == 1 else torch.Size([num_actions, outputs_per_value])
 
 
 def _heads(
-    network: nn.Module, read: Sequence[NestedKey], written: str, atoms: int | None
+    network: nn.Module, in_keys: Sequence[NestedKey], value_key: str, atoms: int | None
 ) -> list[TensorDictModule]:
-    """The network, and what makes a value of its logits."""
+    """Return the network as a module; with atoms also a module from its logits to the value."""
     if atoms is None:
-        return [TensorDictModule(network, read, [written])]
-    mean = ValueOfLogits(per_action=written == "action_value")
-    logits = TensorDictModule(network, read, [VALUE_LOGITS])
-    return [logits, TensorDictModule(mean, [VALUE_LOGITS], [written])]
+        return [TensorDictModule(network, in_keys, [value_key])]
+    mean = ValueOfLogits(per_action=value_key == "action_value")
+    logits = TensorDictModule(network, in_keys, [VALUE_LOGITS])
+    return [logits, TensorDictModule(mean, [VALUE_LOGITS], [value_key])]
 
 
 class ValueOfLogits(nn.Module):
-    """The value ``[*, 1]`` that logits ``[*, N]`` describe, or ``[*, K]`` that ``[*, K, N]`` do.
+    """A layer from logits ``[*, N]`` to the value ``[*, 1]`` that they describe.
+
+    With ``per_action`` it goes from ``[*, K, N]`` to ``[*, K]``.
 
     >>> ValueOfLogits(per_action=True)(torch.zeros(2, 5))
     tensor([0., 0.])
@@ -297,20 +300,20 @@ class ValueOfLogits(nn.Module):
         self.per_action = per_action
 
     def forward(self, logits: Tensor) -> Tensor:
-        """The mean over the atoms."""
+        """Return the mean over the atoms."""
         value = distribution_mean(logits)
         return value.squeeze(-1) if self.per_action else value
 
 
 class RewardWeights(nn.Module):
-    """Holds the weights ``[M]`` of a vector reward in a buffer, or ``None`` for ones.
+    """A buffer with the weights ``[M]`` of a vector reward, or ``None`` for ones.
 
-    A loss and its policies share one object, so that weights assigned during a run reach all of
-    them. Only the state dict of a policy holds them. A cast begins with the numbers as they were
-    assigned, so that one to a higher precision loses nothing.
+    A loss and its policies share one object, so weights that are assigned during a run reach all of
+    them. Only the state dict of a policy holds the weights. A cast starts from the assigned
+    numbers, so a cast to a higher precision loses nothing.
 
     >>> weights = RewardWeights()
-    >>> weights.assign([1.0, -0.5], like=torch.zeros(()))
+    >>> weights.assign([1.0, -0.5], torch.zeros(()))
     >>> weights.value
     tensor([ 1.0000, -0.5000])
     """
@@ -322,18 +325,18 @@ class RewardWeights(nn.Module):
         self.register_buffer("value", None, persistent=False)
         self._assigned: list[float] = []
 
-    def assign(self, weights: Tensor | Sequence[float] | None, *, like: Tensor) -> None:
+    def assign(self, weights: Tensor | Sequence[float] | None, reference: Tensor) -> None:
         """Change the weights.
 
         Args:
-            weights: ``[M]`` numbers, or ``None``.
-            like: any tensor of the dtype and device wanted.
+            weights: the new weights ``[M]``, or ``None``.
+            reference: a tensor with the dtype and the device that the weights get.
         """
         if weights is None:
             self.value = None
             return
         self._assigned = [float(weight) for weight in weights]
-        value = torch.tensor(self._assigned, dtype=like.dtype, device=like.device)
+        value = torch.tensor(self._assigned, dtype=reference.dtype, device=reference.device)
         if self.value is not None and self.value.shape == value.shape:
             self.value.copy_(value)  # a compiled update holds this tensor
         else:
@@ -342,10 +345,10 @@ class RewardWeights(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RewardWeights:
         super()._apply(fn, recurse)
         if self.value is not None:
-            self.assign(self._assigned, like=self.value)
+            self.assign(self._assigned, self.value)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        saved = state_dict.get(f"{prefix}value")
-        if saved is not None:  # whether or not there were weights before
-            self.assign(saved, like=saved if self.value is None else self.value)
+        weights = state_dict.get(f"{prefix}value")
+        if weights is not None:  # whether or not there were weights before
+            self.assign(weights, weights if self.value is None else self.value)

@@ -13,7 +13,7 @@ SampleShape = torch.Size | list[int] | tuple[int, ...]
 
 
 class TanhGaussian(Distribution):
-    r"""Diagonal Gaussian squashed into a box by tanh, scored exactly where tanh saturates.
+    r"""A diagonal Gaussian squashed into a box by tanh, with exact densities of its samples.
 
     .. math:: a = m + h \tanh(u),\qquad u = \mu + \sigma\varepsilon,\qquad
         m = (\text{high}+\text{low})/2,\quad h = (\text{high}-\text{low})/2
@@ -21,15 +21,15 @@ class TanhGaussian(Distribution):
     .. math:: \log\pi(a) = \sum_d \log\mathcal N(u_d) - \log h_d
         - 2\,(\log 2 - |u_d| - \log(1 + e^{-2|u_d|}))
 
-    A sample is scored with its value before tanh, not by inverting tanh: where tanh rounds to one,
-    the inverse is wrong by hundreds of nats in float32. The density is in the
+    The density of a sample is computed from its value before tanh, not by inverting tanh. Where
+    tanh rounds to one, the inverse is wrong by hundreds of nats in float32. The density is in the
     units of the action. Source: Haarnoja et al. 2018 (arXiv:1812.05905), appendix C.
 
     Args:
-        loc: mean of the Gaussian before tanh, ``[*, D]``.
-        scale: its standard deviation, ``[*, D]``, positive.
-        low: lower bounds of the action, a number or ``[D]``.
-        high: upper bounds.
+        loc: the mean of the Gaussian before tanh, ``[*, D]``.
+        scale: the standard deviation of the Gaussian, ``[*, D]``, positive.
+        low: the lower bounds of the action, a number or ``[D]``.
+        high: the upper bounds.
 
     Raises:
         ConfigError: for a mean, a standard deviation and bounds of different sizes.
@@ -56,8 +56,8 @@ class TanhGaussian(Distribution):
         unit_box = isinstance(low, float | int) and isinstance(high, float | int)
         self._box = None
         if not (unit_box and (low, high) == (-1, 1)):
-            place = _bound_on_device.__wrapped__ if loc.is_cpu else _bound_on_device
-            self._box = place(low, loc.dtype, loc.device), place(high, loc.dtype, loc.device)
+            move = _bound_on_device.__wrapped__ if loc.is_cpu else _bound_on_device
+            self._box = move(low, loc.dtype, loc.device), move(high, loc.dtype, loc.device)
         sizes = [bound.shape[-1] for bound in self._box or () if bound.ndim]
         if {scale.shape[-1], *sizes} != {loc.shape[-1]}:
             dimensions = f", for an action of {max(sizes)} dimensions" if sizes else ""
@@ -69,12 +69,12 @@ class TanhGaussian(Distribution):
         super().__init__(loc.shape[:-1], loc.shape[-1:], validate_args=False)
 
     def rsample_and_log_prob(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:
-        """One reparameterized sample ``[*, D]`` and its log-density ``[*]``."""
+        """Return one reparameterized sample ``[*, D]`` and the log-density ``[*]`` of it."""
         action, log_probs = self.rsample_and_log_probs(sample_shape)
         return action, log_probs.sum(-1)
 
     def rsample_and_log_probs(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:
-        """One reparameterized sample and the log-density of each dimension, ``[*, D]`` both."""
+        """Return a reparameterized sample and the log-density of each dimension, ``[*, D]``."""
         noise = torch.randn(
             (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
         )
@@ -83,20 +83,20 @@ class TanhGaussian(Distribution):
         return self._sample[0], self._log_densities(noise, preimage)
 
     def rsample(self, sample_shape: SampleShape = ()) -> Tensor:
-        """A sample through which gradients reach ``loc`` and ``scale``."""
+        """Return a sample through which gradients reach ``loc`` and ``scale``."""
         return self.rsample_and_log_prob(sample_shape)[0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-density ``[*]`` of any action in the closed box; finite at the bounds.
+        """Return the log-density ``[*]`` of any action in the closed box, finite at the bounds.
 
-        The tensor that was drawn last, itself and not a copy, is scored exactly, by its value
-        before tanh. Any other action has lost that value where tanh saturates: on a bound, or
-        outside by rounding, it is scored as the nearest one that tanh can represent inside.
+        The density of the last sample is exact, if ``value`` is that tensor and not a copy. Any
+        other action has lost its value before tanh where tanh saturates. On a bound, or outside by
+        rounding, the action counts as the nearest one inside that tanh can represent.
         """
         return self.log_probs(value).sum(-1)
 
     def log_probs(self, value: Tensor) -> Tensor:
-        """Log-density of each dimension of an action, ``[*, D]``; as :meth:`log_prob`."""
+        """Return the log-density of each dimension of an action, see :meth:`log_prob`."""
         unit = value
         if self._box is not None:
             low, high = self._box
@@ -127,9 +127,9 @@ class TanhGaussian(Distribution):
         return action.clamp(low, high)  # rounding must not leave the box
 
     def _log_densities(self, noise: Tensor, preimage: Tensor) -> Tensor:
-        """Log-density of each dimension of an action, ``[*, D]``, from its value before tanh."""
+        """Return the log-density of each dimension, ``[*, D]``, from the value before tanh."""
         normal = -0.5 * noise.square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
-        size = preimage.abs()  # torch's softplus rounds its tail, this form does not
+        size = preimage.abs()  # torch's softplus rounds small values to 0, this form does not
         slope = 2 * (math.log(2) - size - (-2 * size).exp().log1p())
         if self._box is not None:
             low, high = self._box
@@ -143,10 +143,10 @@ def check_log_prob(
     """Refuse log-probabilities that are not one number for each state.
 
     Args:
-        log_prob: of actions.
-        batch_size: of the states.
-        dist: which gave them.
-        owner: of the distribution, in the error.
+        log_prob: the log-probabilities of actions.
+        batch_size: the batch size of the states.
+        dist: the distribution that gave them.
+        owner: the owner of the distribution, for the error.
 
     Raises:
         BatchError: naming both shapes.
@@ -161,5 +161,5 @@ def check_log_prob(
 
 @lru_cache(maxsize=64)
 def _bound_on_device(bound: Tensor | float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A bound on a device, where it stays: each copy of it would wait for the device."""
+    """Return a bound on a device, and keep it there: every new copy would wait for the device."""
     return torch.as_tensor(bound).to(device, dtype)

@@ -16,19 +16,19 @@ from torchrl.modules import IndependentNormal
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.structure import split_network
 
-#: Takes a distribution and a number n of samples, and returns them, ``[n, *, D]``.
+#: A function that draws n samples ``[n, *, D]`` from a distribution.
 Sampler: TypeAlias = Callable[[Distribution, int], Tensor]
 
 
 def draw_samples(dist: Distribution, count: int) -> Tensor:
-    """Independent samples of a distribution.
+    """Draw independent samples from a distribution.
 
     Args:
-        dist: reparameterizable, of the batch shape ``[*]`` over vectors of length D.
-        count: number n.
+        dist: a reparameterizable distribution with batch shape ``[*]`` over vectors of length D.
+        count: the number n of samples.
 
     Returns:
-        ``[n, *, D]``, without gradients.
+        The samples ``[n, *, D]``, without gradients.
 
     >>> draw_samples(IndependentNormal(torch.zeros(3, 2), torch.ones(3, 2)), 5).shape
     torch.Size([5, 3, 2])
@@ -42,22 +42,23 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
 
     .. math:: Q(s, a) = V(s) + A(s, a) - \frac1n \sum_{j=1}^n A(s, u_j), \qquad u_j \sim \pi(s)
 
-    so that :math:`E_{a\sim\pi}[Q(s, a)] = V(s)`. New samples are drawn in each evaluation;
-    gradients flow to V and every A, not to the policy.
+    It follows that :math:`E_{a\sim\pi}[Q(s, a)] = V(s)`. New samples are drawn in each evaluation.
+    Gradients flow to V and every A, not to the policy.
 
-    As a module it reads what both networks read, the action included, and the policy's ``loc`` and
-    ``scale`` ``[*, D]``; it writes ``state_value`` and ``state_action_value`` ``[*, 1]``. A loss
-    calls :meth:`state_value` and :meth:`relative_advantage` instead, so that V is computed once.
+    The module reads the entries that both networks read, the action included, and the policy's
+    ``loc`` and ``scale`` ``[*, D]``. It writes ``state_value`` and ``state_action_value``
+    ``[*, 1]``. A loss calls :meth:`state_value` and :meth:`relative_advantage` instead, so that V
+    is computed once.
 
     Args:
-        value_network: reads a state and writes V, ``[*, 1]``.
-        advantage_network: reads a state and an action and writes A, ``[*, 1]``; it is evaluated
-            with an additional leading batch dimension.
-        num_samples: number n. Default 5.
-        sampler: draws the samples; default :func:`draw_samples`.
-        action_key: where ``advantage_network`` reads the action.
-        value_key: where ``value_network`` writes V; default its last out key.
-        advantage_key: where ``advantage_network`` writes A; default its last out key.
+        value_network: a network that reads a state and writes V, ``[*, 1]``.
+        advantage_network: a network that reads a state and an action and writes A, ``[*, 1]``. It
+            is evaluated with an additional leading batch dimension.
+        num_samples: the number n of samples. Default: 5.
+        sampler: the function that draws the samples. Default: :func:`draw_samples`.
+        action_key: the entry in which ``advantage_network`` reads the action.
+        value_key: the entry to which ``value_network`` writes V. Default: its last out key.
+        advantage_key: the entry to which ``advantage_network`` writes A. Default: its last out key.
 
     Raises:
         ConfigError: for an advantage network that reads no action.
@@ -87,9 +88,9 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         advantage_key: NestedKey | None = None,
     ) -> None:
         super().__init__()
-        read = [unravel_key(key) for key in advantage_network.in_keys]
+        advantage_keys = [unravel_key(key) for key in advantage_network.in_keys]
         self.action_key = unravel_key(action_key)
-        if self.action_key not in read:
+        if self.action_key not in advantage_keys:
             raise ConfigError(
                 f"advantage_network reads {advantage_network.in_keys}, not the action "
                 f"{action_key!r}: let it read both, or pass action_key="
@@ -98,7 +99,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         self.num_samples, self.sampler = num_samples, sampler
         self.value_key = value_key or value_network.out_keys[-1]
         self.advantage_key = advantage_key or advantage_network.out_keys[-1]
-        self._advantage_state_keys = [key for key in read if key != self.action_key]
+        self._advantage_state_keys = [key for key in advantage_keys if key != self.action_key]
         states = [*map(unravel_key, value_network.in_keys), *self._advantage_state_keys]
         self.state_keys = list(dict.fromkeys(states))
         self.in_keys = [*self.state_keys, self.action_key, "loc", "scale"]
@@ -113,10 +114,10 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         return tensordict.set("state_action_value", value + advantage)
 
     def state_value(self, states: TensorDictBase) -> Tensor:
-        """The value V, ``[*, 1]``.
+        """Return the value V, ``[*, 1]``.
 
         Args:
-            states: what ``value_network`` reads; not changed.
+            states: the inputs of ``value_network``; not changed.
         """
         network = self.value_network
         return network(states.select(*network.in_keys)).get(self.value_key)
@@ -124,21 +125,21 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
     def relative_advantage(
         self, states: TensorDictBase, action: Tensor, dist: Distribution
     ) -> Tensor:
-        r"""The difference :math:`Q - V`, ``[*, 1]``.
+        r"""Return the difference :math:`Q - V`, ``[*, 1]``.
 
         Args:
-            states: what ``advantage_network`` reads besides the action; not changed.
-            action: ``[*, D]``.
+            states: the inputs of ``advantage_network`` except the action; not changed.
+            action: the action ``[*, D]``.
             dist: the policy at the states.
         """
-        drawn = self.sampler(dist, self.num_samples).detach()
-        actions = torch.cat([action.unsqueeze(0), drawn.to(action.dtype)])
+        samples = self.sampler(dist, self.num_samples).detach()
+        actions = torch.cat([action.unsqueeze(0), samples.to(action.dtype)])
         states = states.select(*self._advantage_state_keys)
-        before, after = split_network(self.advantage_network, self.action_key)
-        for part in before:  # such as an encoder, once for all actions
+        state_parts, action_parts = split_network(self.advantage_network, self.action_key)
+        for part in state_parts:  # such as an encoder, once for all actions
             states = part(states)
         inputs = states.expand(len(actions), *states.batch_size).set(self.action_key, actions)
-        for part in after:
+        for part in action_parts:
             inputs = part(inputs)
         advantage = inputs.get(self.advantage_key)
         return advantage[0] - advantage[1:].mean(0)

@@ -1,4 +1,4 @@
-"""Encoders of observations that are not a vector: images, and vectors beside them."""
+"""Encoders of observations that are more than one vector: images, and vectors beside them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ EncoderKind = Literal["auto", "none", "small", "nature", "impala"]
 #: The entries that an agent reads, as :func:`~rlkit_sac.envs.observation_layout` describes them.
 Layout = Sequence[Mapping[str, Any]]
 
-#: Images whose smaller side has as many pixels get the encoder of Atari games.
+#: Images whose smaller side has at least this many pixels get the encoder of Atari games.
 NATURE_SIDE = 36
 
 
 class EncoderOptions(TypedDict, total=False):
-    """The encoder of a network, which builders take in place of the length of the observation.
+    """Options of an encoder. Builders of networks take them in place of the observation's length.
 
-    A vector alone needs none, and is read as it is, such as what an encoder writes that networks
-    share.
+    A single vector needs no encoder: networks read it directly. The output of a shared encoder is
+    such a vector.
 
     Attributes:
-        layout: what is observed, see :func:`~rlkit_sac.envs.observation_layout`.
-        kind: of the encoder of each image, see :func:`observation_encoder`. Default ``"auto"``.
-        features: numbers that each image becomes; ``None`` (default) for the encoder's own.
+        layout: the observed entries, see :func:`~rlkit_sac.envs.observation_layout`.
+        kind: the kind of the encoder of each image, see :func:`observation_encoder`. Default:
+            ``"auto"``.
+        features: the number of features of each image; ``None`` (default) for the encoder's own.
 
     >>> image = {"key": "observation", "shape": [10, 10, 4], "scale": 1, "channels": "last"}
     >>> options: EncoderOptions = {"layout": [image], "features": 64}
@@ -47,11 +48,11 @@ class EncoderOptions(TypedDict, total=False):
 def observation_encoder(
     layout: Layout, kind: EncoderKind = "auto", features: int | None = None
 ) -> TensorDictModule:
-    """One vector of all that is observed: the features of each image, then the other numbers.
+    """Build an encoder from all observed entries to one vector.
 
-    Reads the entries of the layout, images as bytes; writes ``features`` ``[*, F]``. Pixels become
-    numbers in [0, 1] inside. The kinds, all but ``"none"`` with an activated linear layer at their
-    end:
+    It reads the entries of the layout, images as bytes, and writes ``features`` ``[*, F]``. The
+    encoder rescales pixels to [0, 1]. The kinds are below; all but ``"none"`` end with a linear
+    layer and an activation:
 
     - ``"small"``: one convolution, 16 of 3 x 3, then 128 features (Young and Tian 2019,
       arXiv:1903.03176),
@@ -60,13 +61,13 @@ def observation_encoder(
     - ``"impala"``: three blocks of 16, 32 and 32 channels with two residual layers each, then 256
       features (Espeholt et al. 2018, arXiv:1802.01561),
     - ``"none"``: the pixels themselves,
-    - ``"auto"``: ``"nature"`` where the smaller side has 36 pixels or more, ``"small"`` below, and
-      ``"none"`` where it has fewer than 3.
+    - ``"auto"``: ``"nature"`` if the smaller side has 36 pixels or more, ``"none"`` if it has fewer
+      than 3, ``"small"`` otherwise.
 
     Args:
-        layout: what is observed, see :func:`~rlkit_sac.envs.observation_layout`.
-        kind: of the encoder of each image.
-        features: numbers that each image becomes; ``None`` for those above.
+        layout: the observed entries, see :func:`~rlkit_sac.envs.observation_layout`.
+        kind: the kind of the encoder of each image.
+        features: the number of features of each image; ``None`` for the numbers above.
 
     Raises:
         ConfigError: for images that are smaller than the encoder's convolutions.
@@ -83,7 +84,7 @@ def observation_encoder(
 
 
 def is_vector(layout: Layout) -> bool:
-    """Whether nothing but one vector is observed.
+    """Return whether the observation is a single vector.
 
     >>> is_vector([{"key": "observation", "shape": [3]}])
     True
@@ -92,7 +93,7 @@ def is_vector(layout: Layout) -> bool:
 
 
 def image_size(entry: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Channels, height and width of an image, whose frames are channels.
+    """Return channels, height and width of an image. Stacked frames are channels.
 
     >>> image_size({"shape": [4, 84, 96, 3], "channels": "last"})
     (12, 84, 96)
@@ -102,7 +103,7 @@ def image_size(entry: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def encoder_kind(entry: Mapping[str, Any], kind: EncoderKind = "auto") -> EncoderKind:
-    """The encoder of an image, which ``"auto"`` chooses by its size.
+    """Return the kind of the encoder of an image; ``"auto"`` chooses by the image's size.
 
     >>> encoder_kind({"shape": [84, 84], "channels": "first"})
     'nature'
@@ -117,7 +118,7 @@ class ObservationEncoder(nn.Module):
     """The module in :func:`observation_encoder`.
 
     Attributes:
-        num_features: length F of what it returns.
+        num_features: length F of the output.
     """
 
     def __init__(self, layout: Layout, kind: EncoderKind, features: int | None) -> None:
@@ -133,18 +134,18 @@ class ObservationEncoder(nn.Module):
                 self.parts.append(nn.Flatten(-len(entry["shape"])))
                 self.num_features += prod(entry["shape"])
 
-    def forward(self, *observed: Tensor) -> Tensor:
-        """The features ``[*, F]`` of the entries of the layout."""
-        return torch.cat([part(x) for part, x in zip(self.parts, observed, strict=True)], -1)
+    def forward(self, *entries: Tensor) -> Tensor:
+        """Return the features ``[*, F]`` of the entries of the layout."""
+        return torch.cat([part(x) for part, x in zip(self.parts, entries, strict=True)], -1)
 
 
 class ImageEncoder(nn.Module):
-    """The features ``[*, F]`` of images ``[*, …]`` of bytes.
+    """An encoder from images ``[*, …]`` of bytes to features ``[*, F]``.
 
     Args:
-        entry: of a layout.
-        kind: any but ``"auto"``.
-        features: their number, ``None`` for the encoder's own.
+        entry: the image's entry in a layout.
+        kind: any kind except ``"auto"``.
+        features: the number F of features; ``None`` for the encoder's own.
 
     >>> gray = {"key": "observation", "shape": [12, 12], "scale": 255, "channels": "first"}
     >>> ImageEncoder(gray, "small", 8)(torch.zeros(5, 7, 12, 12, dtype=torch.uint8)).shape
@@ -159,7 +160,7 @@ class ImageEncoder(nn.Module):
         try:
             with torch.no_grad():
                 self.num_features = self.layers(torch.zeros(1, *self.size)).shape[-1]
-        except RuntimeError as error:  # PyTorch's, of a size
+        except RuntimeError as error:  # PyTorch's error for the size of an image
             raise ConfigError(
                 f"{entry['key']!r} of the shape {list(entry['shape'])} is too small for the "
                 f"encoder {kind!r}: choose 'none', or 'small' from 3 pixels on"
@@ -170,7 +171,7 @@ class ImageEncoder(nn.Module):
             self.num_features = length
 
     def forward(self, image: Tensor) -> Tensor:
-        """The features."""
+        """Return the features ``[*, F]`` of images."""
         batch = image.shape[: image.ndim - self.ndim]
         dtype = getattr(self.layers[0], "weight", torch.empty(0, device="meta")).dtype
         pixels = image.to(dtype) / self.scale
@@ -192,7 +193,7 @@ class ResidualLayer(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum, of the same shape."""
+        """Return the sum, of the shape of ``x``."""
         return x + self.second(F.relu(self.first(F.relu(x))))
 
 

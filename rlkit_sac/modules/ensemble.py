@@ -1,4 +1,4 @@
-"""Ensembles of networks of one structure: construction, and evaluation in batched products."""
+"""Ensembles of networks of one structure: construction, and evaluation with batched products."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from rlkit_sac.modules.structure import (
 
 
 def make_ensemble(network: nn.Module | Sequence[nn.Module], count: int) -> list[nn.Module]:
-    """The members of a critic ensemble, each with its own parameters and initialization.
+    """Return the members of a critic ensemble, each with its own parameters and initialization.
 
-    A single module is the first member; the others are copies of it whose layers are
-    reinitialized by their ``reset_parameters``. The modules of a list are used as given.
+    A single module is the first member. The other members are copies of it whose layers are
+    reinitialized by their ``reset_parameters``. The modules of a list are used as they are.
 
     Args:
         network: one critic, or a list with one critic for each member.
-        count: number of members to make of a single critic; ignored for a list.
+        count: the number of members to make from a single critic; ignored for a list.
 
     Raises:
         ConfigError: if the members are not independent networks of the same structure.
@@ -82,12 +82,13 @@ class Members(NamedTuple):
     """R networks of one structure.
 
     Attributes:
-        network: one of them, without parameters.
-        params: stacked, ``[R]``; those of a single network for :meth:`params_at` alone.
+        network: one of the networks, without parameters.
+        params: the stacked parameters, ``[R]``. :meth:`params_at` also works with the parameters of
+            a single network, which are not stacked.
         randomness: the option of ``torch.vmap``.
         one_by_one: whether to run one network after another, in place of ``torch.vmap``.
-        dtype: what losses compute in, also under autocast.
-        indices: which networks of a larger ensemble they are; ``None`` for all.
+        dtype: the dtype in which losses compute, also under autocast.
+        indices: the indices of the networks in a larger ensemble; ``None`` for all.
     """
 
     network: nn.Module
@@ -98,7 +99,7 @@ class Members(NamedTuple):
     indices: Tensor | None = None
 
     def params_at(self, path: str) -> TensorDictBase:
-        """The parameters of the part at a path of the network; of all of it at ``""``."""
+        """Return the parameters of the part at a path in the network; all of them at ``""``."""
         return self.params.get(tuple(path.split("."))) if path else self.params
 
     def run(
@@ -108,21 +109,21 @@ class Members(NamedTuple):
         *,
         shared: bool = False,
     ) -> TensorDictBase:
-        """Outputs ``[R, *]`` of a part of each network.
+        """Return the outputs ``[R, *]`` of a part of each network.
 
         Args:
-            part: of the network, or a function that calls parts.
-            inputs: ``[R, *]``, those of each network.
+            part: a part of the network, or a function that calls parts.
+            inputs: the inputs of each network, ``[R, *]``.
             shared: whether inputs are ``[*]``, the same for all.
         """
 
-        def run(states: TensorDictBase, member: TensorDictBase) -> TensorDictBase:
-            with member.to_module(self.network, preserve_module_state=False):
+        def run(states: TensorDictBase, params: TensorDictBase) -> TensorDictBase:
+            with params.to_module(self.network, preserve_module_state=False):
                 return part(states)
 
-        together = _pseudo_vmap if self.one_by_one else torch.vmap
-        run_each = together(run, (None if shared else 0, 0), randomness=self.randomness)
-        return run_each(inputs.copy(), self.params)
+        vmap = _pseudo_vmap if self.one_by_one else torch.vmap
+        run_all = vmap(run, (None if shared else 0, 0), randomness=self.randomness)
+        return run_all(inputs.copy(), self.params)
 
 
 class Perceptron(NamedTuple):
@@ -130,9 +131,9 @@ class Perceptron(NamedTuple):
 
     Attributes:
         module: the perceptron.
-        layers: its layers.
-        shape: of the outputs of a state, where they are not a vector; else empty.
-        path: where in the network it is.
+        layers: the layers of the perceptron.
+        shape: the shape of one state's outputs if they are not a vector; else empty.
+        path: the name of the perceptron in the network.
     """
 
     module: TensorDictModule
@@ -143,18 +144,18 @@ class Perceptron(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EnsembleOutput:
-    """An entry that a part of each of R networks writes, evaluated for all of them at once.
+    """An output entry of R networks, evaluated for all of them at once.
 
-    Perceptrons, and sequences of them, are evaluated with batched matrix products, others with
-    ``torch.vmap``. Which it is, is found once, by :meth:`find`: hooks that are registered later
-    have no effect on perceptrons.
+    Perceptrons and sequences of perceptrons are evaluated with batched matrix products, other
+    networks with ``torch.vmap``. :meth:`find` chooses between the two once, so hooks that are
+    registered later have no effect on perceptrons.
 
     Attributes:
-        part: a part of the network, or the whole.
-        key: the entry, unravel_keys.
-        perceptrons: what the part consists of up to the entry; ``None`` for other networks.
-        masked_action: the key of a continuous action and a mask: the part is evaluated for each of
-            K discrete actions, and of each evaluation the output of its action is kept, see
+        part: the part of the network that writes the entry, or the whole network.
+        key: the key of the entry, unraveled.
+        perceptrons: the perceptrons of the part up to the entry; ``None`` for other networks.
+        masked_action: the key of a continuous action, and a mask. The part is then evaluated for
+            each of K discrete actions, and evaluation k gives output k, see
             :class:`~rlkit_sac.modules.MaskedCritic`.
     """
 
@@ -171,45 +172,44 @@ class EnsembleOutput:
         key: NestedKey,
         masked_action: tuple[NestedKey, ParameterMask] | None = None,
     ) -> EnsembleOutput:
-        """Find out what a part of a network consists of; arguments are the attributes."""
+        """Find the perceptrons in a part of a network. The arguments are the attributes."""
         chain: list[Perceptron] = []
-        for each in flat_parts(part, plain=True):
-            parts = perceptron_layers(each)
-            if parts is None:
+        for step in flat_parts(part, plain=True):
+            layers = perceptron_layers(step)
+            if layers is None:
                 break
-            chain.append(Perceptron(cast(TensorDictModule, each), *parts, find_path(each, network)))
-            if unravel_key(each.out_keys[0]) == key:
+            path = find_path(step, network)
+            chain.append(Perceptron(cast(TensorDictModule, step), *layers, path))
+            if unravel_key(step.out_keys[0]) == key:
                 if masked_action is None or _reads_masked_action(chain, masked_action[0]):
                     return cls(part, key, chain, masked_action)
                 break
         return cls(part, key, None, masked_action)
 
     def evaluate(self, members: Members, inputs: TensorDictBase, *, shared: bool) -> Tensor:
-        """The entry ``[R, *, …]`` of R networks.
+        """Return the entry ``[R, *, …]`` of R networks.
 
         Args:
             members: the networks with their parameters.
-            inputs: ``[*]``, or ``[R, *]``.
+            inputs: the inputs ``[*]``, or ``[R, *]``.
             shared: whether inputs are ``[*]``, the same for all.
         """
         if self.perceptrons is None or members.one_by_one:
             return self._evaluate_with_vmap(members, inputs, shared=shared)
-        *before, last = self.perceptrons
-        for module, layers, shape, path in before:
+        *others, last = self.perceptrons
+        for module, layers, shape, path in others:
             weights = members.params_at(path).flatten_keys(".")
             entries = torch.cat([inputs.get(name) for name in module.in_keys], -1)
             out = evaluate_perceptrons(layers, weights, entries, shape, shared=shared)
             inputs = inputs.expand(len(out), *inputs.batch_size) if shared else inputs
             inputs, shared = inputs.copy().set(module.out_keys[0], out), False
         weights = members.params_at(last.path).flatten_keys(".")
-        read = [inputs.get(name) for name in last.module.in_keys]
+        values = [inputs.get(name) for name in last.module.in_keys]
         if self.masked_action is None:
-            read_at_once = torch.cat(read, -1)
-            return evaluate_perceptrons(
-                last.layers, weights, read_at_once, last.shape, shared=shared
-            )
-        others, action, mask = torch.cat(read[:-1], -1), read[-1], self.masked_action[1]
-        return evaluate_masked_perceptrons(last, weights, others, action, mask, shared=shared)
+            entries = torch.cat(values, -1)
+            return evaluate_perceptrons(last.layers, weights, entries, last.shape, shared=shared)
+        states, action, mask = torch.cat(values[:-1], -1), values[-1], self.masked_action[1]
+        return evaluate_masked_perceptrons(last, weights, states, action, mask, shared=shared)
 
     def _evaluate_with_vmap(
         self, members: Members, inputs: TensorDictBase, *, shared: bool
@@ -230,20 +230,20 @@ def evaluate_perceptrons(
     *,
     shared: bool = True,
 ) -> Tensor:
-    """Outputs of R perceptrons.
+    """Return the outputs of R perceptrons.
 
-    Features come before the batch between layers, ``[R, features, B]``: then every product of the
-    forward and the backward pass reads and writes whole rows, the gradients of weights included.
+    Between layers features come before the batch, ``[R, features, B]``. So every product of the
+    forward and the backward pass reads and writes whole rows.
 
     Args:
-        layers: what :func:`~rlkit_sac.modules.structure.perceptron_layers` found.
-        weights: parameters by name, each ``[R, …]``.
-        inputs: ``[*, features]``, or ``[R, *, features]``.
-        shape: of the outputs of a state, where they are not a vector.
-        shared: whether all have the same inputs.
+        layers: the layers from :func:`~rlkit_sac.modules.structure.perceptron_layers`.
+        weights: the parameters by name, each ``[R, …]``.
+        inputs: the inputs ``[*, features]``, or ``[R, *, features]``.
+        shape: the shape of one state's outputs if they are not a vector.
+        shared: whether all perceptrons have the same inputs.
 
     Returns:
-        ``[R, *, …]``.
+        The outputs ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
     out = _run_layers(layers, weights, _columns(inputs, shared)).mT
@@ -259,24 +259,24 @@ def evaluate_masked_perceptrons(
     *,
     shared: bool,
 ) -> Tensor:
-    """Outputs of R perceptrons for K masked actions, of which action k has output k.
+    """Return output k of R perceptrons for each of K masked actions.
 
-    The first layer is linear in the action: its product with the other inputs is computed once.
-    The last layer computes the outputs that are kept.
+    The first layer is linear in the action, so its product with the other inputs is computed once.
+    The last layer computes only output k of action k.
 
     Args:
-        perceptron: one that :meth:`EnsembleOutput.find` lets read a masked action.
-        weights: parameters by name, each ``[R, …]``.
-        inputs: ``[*, features]``, or ``[R, *, features]``, all but the action.
-        action: ``[*, D]``, or ``[R, *, D]``; the layers read it last.
-        mask: ``[K, D]``.
+        perceptron: a perceptron from :meth:`EnsembleOutput.find` that reads a masked action.
+        weights: the parameters by name, each ``[R, …]``.
+        inputs: all inputs except the action, ``[*, features]``, or ``[R, *, features]``.
+        action: the action ``[*, D]``, or ``[R, *, D]``; the layers read it last.
+        mask: the mask ``[K, D]``.
         shared: whether all perceptrons have the same inputs.
 
     Returns:
-        ``[R, *, K, …]``.
+        The outputs ``[R, *, K, …]``.
 
     Raises:
-        ConfigError: for perceptrons without K outputs, or another action.
+        ConfigError: for a mask that does not fit the outputs or the action.
     """
     batch, count = inputs.shape[not shared : -1], len(mask.mask)
     (first, _), *between, (last, _) = perceptron.layers
@@ -284,17 +284,17 @@ def evaluate_masked_perceptrons(
     outputs = weights[f"{last}.weight"]
     shape = perceptron.shape or outputs.shape[1:2]
     check_mask(mask.mask, shape[0], action.shape[-1])
-    of_state = _linear(
+    state_part = _linear(
         weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
     )
     rows = _columns(action, shared).mT
-    of_actions = _masked_product(weight[..., features:], rows, mask.mask, mask.used)
-    hidden = of_state.unsqueeze(-2) + of_actions
+    action_part = _masked_product(weight[..., features:], rows, mask.mask, mask.used)
+    hidden = state_part.unsqueeze(-2) + action_part
     hidden = _run_layers(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
-    # A compiler fuses this sum with the activation before it, and outputs that are not kept are
-    # not computed, as they would be by a product of matrices.
-    own = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(3)
-    out = (hidden.unsqueeze(-1) * own).sum(1)
+    # A compiler fuses this sum with the activation before it. A product of matrices would also
+    # compute the outputs of the other actions.
+    action_weights = outputs.unflatten(1, (count, -1)).permute(0, 3, 1, 2).unsqueeze(3)
+    out = (hidden.unsqueeze(-1) * action_weights).sum(1)
     bias = weights.get(f"{last}.bias")
     if bias is not None:
         out = out + bias.unflatten(1, (count, -1)).unsqueeze(2)
@@ -302,40 +302,41 @@ def evaluate_masked_perceptrons(
 
 
 def _reads_masked_action(chain: Sequence[Perceptron], key: NestedKey) -> bool:
-    """Whether the last perceptron of a chain reads the action last, and none before reads it.
+    """Return whether only the last perceptron of a chain reads the action, as its last input.
 
-    It must have several linear layers, of which one comes last, as
-    :func:`evaluate_masked_perceptrons` needs them.
+    It must have several linear layers and end with one: :func:`evaluate_masked_perceptrons` needs
+    this.
     """
-    *before, last = chain
+    *others, last = chain
     linear = [isinstance(layer, nn.Linear) for _, layer in last.layers]
-    *others, read = map(unravel_key, last.module.in_keys)
-    taken_before = any(key in map(unravel_key, each.module.in_keys) for each in before)
-    return read == key and bool(others) and linear[-1] and sum(linear) > 1 and not taken_before
+    *state_keys, last_key = map(unravel_key, last.module.in_keys)
+    if any(key in map(unravel_key, other.module.in_keys) for other in others):
+        return False
+    return last_key == key and bool(state_keys) and linear[-1] and sum(linear) > 1
 
 
 def _masked_product(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor | None) -> Tensor:
-    """Weights ``[R, out, D]`` times K masked actions of ``[R?, B, D]``: ``[R, out, K, B]``."""
+    """Return weights ``[R, out, D]`` times K masked copies of actions, ``[R, out, K, B]``."""
     if used is None:
         rows = torch.where(mask.bool().unsqueeze(-2), action.unsqueeze(-3), 0.0).flatten(-3, -2)
         return _linear(weight, None, rows.mT).unflatten(-1, (len(mask), -1))
-    # A few products that a compiler fuses with what follows are less than one of matrices.
-    own = weight[..., used]
+    # A compiler fuses these few products with the next operation, which a matrix product prevents.
+    used_weight = weight[..., used]
     action = torch.where(mask.gather(-1, used).bool(), action[..., used], 0.0)
     terms = (
-        own[..., place].unsqueeze(-1) * action[..., place].mT.unsqueeze(-3)
-        for place in range(used.shape[-1])
+        used_weight[..., i].unsqueeze(-1) * action[..., i].mT.unsqueeze(-3)
+        for i in range(used.shape[-1])
     )
     return sum(terms, start=next(terms))
 
 
 def _columns(inputs: Tensor, shared: bool) -> Tensor:
-    """Inputs as a matrix ``[features, B]``, or ``[R, features, B]``."""
+    """Return the inputs as a matrix ``[features, B]``, or ``[R, features, B]``."""
     return inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
 
 
 def _run_layers(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -> Tensor:
-    """Outputs of layers ``[R, …, B]`` for inputs ``[R, …, B]``, or ``[…, B]`` shared by all."""
+    """Return outputs ``[R, …, B]`` of layers for inputs ``[R, …, B]``, or ``[…, B]`` for all."""
     for name, layer in layers:
         if isinstance(layer, nn.Linear):
             hidden = _linear(weights[f"{name}.weight"], weights.get(f"{name}.bias"), hidden)
@@ -351,7 +352,7 @@ def _run_layers(layers: Layers, weights: Mapping[str, Tensor], hidden: Tensor) -
 
 
 def _linear(weight: Tensor, bias: Tensor | None, hidden: Tensor) -> Tensor:
-    """Weights ``[R, out, in]`` times ``[R, in, B]``, or ``[in, B]`` shared by all."""
+    """Return weights ``[R, out, in]`` times ``[R, in, B]``, or ``[in, B]`` shared by all."""
     if hidden.ndim == 2:
         product = (weight.flatten(0, 1) @ hidden).unflatten(0, weight.shape[:2])
         return product if bias is None else product + bias.unsqueeze(-1)

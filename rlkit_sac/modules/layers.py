@@ -1,4 +1,4 @@
-"""The parts of actors and critics: what they read of a state, perceptrons, a Gaussian's head."""
+"""Parts of actors and critics: inputs from a state, perceptrons, the head of a Gaussian."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ LogStdMode = Literal["clipped_exp", "tanh"]
 
 
 class MemoryOptions(TypedDict, total=False):
-    """The memory of a network, an argument of every builder of networks.
+    """Options of a network's memory, an argument of every builder of networks.
+
+    The memory reads the observation and the previous action.
 
     Attributes:
         kind: ``"gru"`` or ``"lstm"``.
-        size: number H of units. Default 64.
-        layers: number L of layers. Default 1.
-        action_dim: length of the continuous part of the previous action, which the memory reads
-            beside the observation. Default 0, for none.
-        num_actions: number of values of its discrete part. Default 0, for none.
+        size: number H of units. Default: 64.
+        layers: number L of layers. Default: 1.
+        action_dim: length of the continuous part of the previous action. Default: 0, no such part.
+        num_actions: number of values of its discrete part. Default: 0, no such part.
 
     >>> options: MemoryOptions = {"kind": "gru", "action_dim": 1}
     """
@@ -49,12 +50,12 @@ class MemoryOptions(TypedDict, total=False):
 
 
 class StateInputs(NamedTuple):
-    """What a head reads of a state.
+    """The inputs of a network's head.
 
     Attributes:
         size: number of features.
-        keys: entries that hold them, in order.
-        modules: what computes these entries; none for the observation itself.
+        keys: the entries with the features, in order.
+        modules: the modules that compute these entries; none for the observation itself.
     """
 
     size: int
@@ -62,18 +63,19 @@ class StateInputs(NamedTuple):
     modules: list[TensorDictModuleBase]
 
     def precede(self, *heads: TensorDictModule) -> TensorDictModule | TensorDictSequential:
-        """The head, or what it is made of, after the modules."""
+        """Put these modules before the modules of a head, and return one module."""
         whole = [*self.modules, *heads]
         return TensorDictSequential(*whole) if len(whole) > 1 else heads[0]
 
 
 class PreviousStep(nn.Module):
-    """The observation, followed by the previous action, an index as a one-hot vector.
+    """A layer that joins the observation and the previous action.
 
-    In the first step of an episode, where ``is_init`` holds, the previous action is zero.
+    An index becomes a one-hot vector. In the first step of an episode, where ``is_init`` holds, the
+    previous action is zero.
 
     Args:
-        num_actions: number of values of its discrete part, which comes last; 0 for none.
+        num_actions: number of values of the action's discrete part, which comes last; 0 for none.
 
     >>> join = PreviousStep(2)
     >>> join(torch.tensor([0.5]), torch.tensor([False]), torch.tensor(1))
@@ -85,53 +87,56 @@ class PreviousStep(nn.Module):
         self.num_actions = num_actions
 
     def forward(self, observation: Tensor, is_init: Tensor, *action: Tensor) -> Tensor:
-        """``[*, D]`` of the observation ``[*, O]``, the flag ``[*, 1]`` and the action's parts."""
+        """Return the joined vector ``[*, D]``."""
         parts = list(action)
         if self.num_actions:
-            # PyTorch's one_hot reads the values, which no recorded graph can.
+            # PyTorch's one_hot reads values, which a recorded graph cannot do.
             values = torch.arange(self.num_actions, device=observation.device)
             parts[-1] = (parts[-1].unsqueeze(-1) == values).to(observation.dtype)
         return torch.cat([observation, *(part.masked_fill(is_init, 0.0) for part in parts)], -1)
 
 
 class JoinedInputs(nn.Sequential):
-    """Layers in sequence, the first of which reads all inputs joined.
+    """Layers in sequence. The first layer reads the concatenated inputs.
 
     >>> JoinedInputs(nn.Identity())(torch.zeros(1), torch.ones(1))
     tensor([0., 1.])
     """
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The output of the last layer."""
+        """Return the output of the last layer."""
         return super().forward(torch.cat(inputs, -1))
 
 
 def state_inputs(
     observation: int | EncoderOptions, memory: MemoryOptions | None, owner: str
 ) -> StateInputs:
-    """The observation alone, or a memory's output and the observation with the previous action.
+    """Return the inputs of a network's head.
+
+    They are the observation, or the output of a memory, the observation and the previous action.
 
     Args:
-        observation: its length, or the encoder whose features then take its place.
-        memory: options of the memory, or ``None``.
-        owner: names the state of the memory, ``"actor"`` for ``actor_state``, of an LSTM
-            ``actor_state_h`` and ``actor_state_c``.
+        observation: the length of the observation, or the options of an encoder. The features of
+            the encoder take the place of the observation.
+        memory: the options of the memory, or ``None``.
+        owner: the name of the network, for the keys of the memory's state: ``actor_state`` for a
+            GRU, ``actor_state_h`` and ``actor_state_c`` for an LSTM of the owner ``"actor"``.
 
     >>> state_inputs(3, {"kind": "gru", "size": 8, "action_dim": 1}, "actor")[:2]
     (12, ['memory', 'memory_input'])
     """
-    read, before = "observation", []
+    observation_key, encoders = "observation", []
     if not isinstance(observation, dict):
         observation_dim = observation
     elif is_vector(observation["layout"]):
         (vector,) = observation["layout"]
-        read, observation_dim = vector["key"], vector["shape"][0]
+        observation_key, observation_dim = vector["key"], vector["shape"][0]
     else:
         encoder = observation_encoder(**observation)
-        read, before = "features", [encoder]
+        observation_key, encoders = "features", [encoder]
         observation_dim = encoder.module.num_features
     if memory is None:
-        return StateInputs(observation_dim, [read], before)
+        return StateInputs(observation_dim, [observation_key], encoders)
     kind, size, layers = memory["kind"], memory.get("size", 64), memory.get("layers", 1)
     action_dim, num_actions = memory.get("action_dim", 0), memory.get("num_actions", 0)
     cells: dict[str, type[GRUMemory | LSTMMemory]] = {"gru": GRUMemory, "lstm": LSTMMemory}
@@ -141,18 +146,19 @@ def state_inputs(
         for name, length in (("continuous", action_dim), ("discrete", num_actions))
         if length
     ]
-    width = int(observation_dim + action_dim + num_actions)  # NumPy's integers are none of GRU's
+    width = int(observation_dim + action_dim + num_actions)  # a GRU refuses NumPy's integers
     embedding = TensorDictModule(
-        PreviousStep(num_actions), [read, "is_init", *parts], ["memory_input"]
+        PreviousStep(num_actions), [observation_key, "is_init", *parts], ["memory_input"]
     )
-    remember = cells[kind](
+    memory_module = cells[kind](
         width,
         int(size),
         int(layers),
         in_keys=["memory_input", *states],
         out_keys=["memory", *map(next_key, states)],
     )
-    return StateInputs(size + width, ["memory", "memory_input"], [*before, embedding, remember])
+    modules = [*encoders, embedding, memory_module]
+    return StateInputs(size + width, ["memory", "memory_input"], modules)
 
 
 def perceptron(
@@ -166,17 +172,17 @@ def perceptron(
     output_init: float | None = None,
     activate_last_layer: bool = False,
 ) -> MLP:
-    """A perceptron whose hidden layers are linear map, dropout, layer norm, activation.
+    """Build a perceptron. A hidden layer is a linear map, dropout, layer norm and activation.
 
-    The order is that of Hiraoka et al. 2022 (arXiv:2110.02034), figure 1.
+    The order is from Hiraoka et al. 2022 (arXiv:2110.02034), figure 1.
 
     Args:
         inputs: number of inputs.
-        outputs: number, or shape, of outputs.
+        outputs: number or shape of the outputs.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
         layer_norm: whether there are layer norms.
-        dropout: probability, 0 for no such layers.
+        dropout: probability of dropout; 0 for no dropout layers.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` for PyTorch's initialization.
         activate_last_layer: whether the outputs are activated too.
@@ -210,16 +216,16 @@ def perceptron(
 
 
 class GaussianHead(nn.Module):
-    r"""Splits a network's output into the mean and the standard deviation of a Gaussian.
+    r"""A layer that splits its input into the mean and the standard deviation of a Gaussian.
 
     ``"clipped_exp"`` clamps :math:`\log\sigma` to ``[log_std_min, log_std_max]``; ``"tanh"``
-    rescales :math:`\tanh` of the output to that interval, which keeps a gradient everywhere.
+    rescales :math:`\tanh` of the input to that interval, which keeps a gradient everywhere.
 
     Args:
         log_std_mode: ``"clipped_exp"`` or ``"tanh"``.
         log_std_min: smallest :math:`\log\sigma`.
         log_std_max: largest :math:`\log\sigma`.
-        tanh_loc: keep the mean in [-1, 1] by a tanh of its own.
+        tanh_loc: whether to apply tanh to the mean, too, which keeps it in [-1, 1].
 
     Raises:
         ConfigError: for an unknown mode.
@@ -245,16 +251,14 @@ class GaussianHead(nn.Module):
         self.tanh_loc = tanh_loc
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """``[*, 2 D]`` to the mean and the standard deviation, ``[*, D]`` each."""
+        """Split features ``[*, 2 D]`` into mean and standard deviation, ``[*, D]`` each."""
         loc, log_std = features.chunk(2, -1)
         if self.log_std_mode == "tanh":
             middle = 0.5 * (self.log_std_max + self.log_std_min)
             log_std = middle + 0.5 * (self.log_std_max - self.log_std_min) * log_std.tanh()
         elif torch.is_grad_enabled():  # the gradient passes at a bound, in every version of PyTorch
-            least, most = self.log_std_min, self.log_std_max
-            log_std = torch.where(
-                log_std > most, most, torch.where(log_std < least, least, log_std)
-            )
+            low, high = self.log_std_min, self.log_std_max
+            log_std = torch.where(log_std > high, high, torch.where(log_std < low, low, log_std))
         else:
             log_std = log_std.clamp(self.log_std_min, self.log_std_max)
         return loc.tanh() if self.tanh_loc else loc, log_std.exp()

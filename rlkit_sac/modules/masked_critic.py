@@ -1,4 +1,4 @@
-"""Critics of parameterized actions, whose values read the parameters of their own actions alone."""
+"""Critics of parameterized actions. The value of an action reads only the action's parameters."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.structure import split_network
 
-#: As many parameters of an action are quicker one by one than as a product of matrices.
+#: Up to this number of parameters, separate products are quicker than a product of matrices.
 _FEW = 4
 
 
 class MaskedCritic(TensorDictModuleBase):
-    r"""A critic that reads, for the value of an action, the parameters of this action alone.
+    r"""A critic that reads only the parameters of an action to compute the value of this action.
 
-    In a parameterized action space the discrete action k uses some of the dimensions of the
-    continuous action c, where a mask :math:`m_k` is one. A critic :math:`Q(s, c)` of all dimensions
+    In a parameterized action space the discrete action k uses some dimensions of the continuous
+    action c: those where a mask :math:`m_k` is one. A critic :math:`Q(s, c)` of all dimensions
     becomes
 
     .. math:: Q_k(s, c) = Q(s, c \odot m_k)_k
 
-    by K passes, of each of which one output is kept. What comes before the first module that reads
-    the continuous action, such as an encoder or a memory, is evaluated once.
+    This takes K passes; pass k gives output k. The modules before the first one that reads the
+    continuous action, such as an encoder or a memory, are evaluated once.
 
-    The losses do this by themselves with ``mask_critics=True``, and at less cost; this module is
-    for other uses of such critics, such as acting.
+    With ``mask_critics=True`` the losses do this themselves, at less cost. This module is for other
+    uses of such critics, such as acting.
 
     Args:
-        critic: reads the continuous action and writes ``action_value`` ``[*, K]``, or
+        critic: a critic that reads the continuous action and writes ``action_value`` ``[*, K]``, or
             ``[*, K, M]``.
-        mask: ``[K, D]``, true where discrete action k uses dimension j; a first dimension for the
-            members of a stack of critics, see :func:`~rlkit_sac.modules.critics.stack_critics`.
-        action_key: of the continuous action.
-        action_value_key: what the critic writes.
+        mask: the mask ``[K, D]``, true where discrete action k uses dimension j. For a stack of
+            critics, see :func:`~rlkit_sac.modules.critics.stack_critics`, it has a first dimension
+            for the critics.
+        action_key: the key of the continuous action.
+        action_value_key: the entry that the critic writes.
 
     Raises:
-        ConfigError: for a critic that does not read the continuous action, or a mask that is no
+        ConfigError: for a critic that does not read the continuous action, or a mask that is not a
             matrix of true and false; in the call, for a mask that does not fit the actions.
-        BatchError: in the call, for values that the mask does not fit.
+        BatchError: in the call, for values that do not fit the mask.
 
     Source: Bester et al. 2019 (arXiv:1905.04388), section 4.
 
@@ -68,16 +69,16 @@ class MaskedCritic(TensorDictModuleBase):
         action_value_key: NestedKey = "action_value",
     ) -> None:
         super().__init__()
-        before, _ = split_network(critic, action_key)
+        state_parts, _ = split_network(critic, action_key)
         self.critic = critic
         self.register_buffer("mask", mask_matrix(mask, stacked=True))
         self.action_key, self.action_value_key = action_key, action_value_key
         self.in_keys = list(critic.in_keys)
-        self.out_keys = [*(key for part in before for key in part.out_keys), action_value_key]
+        self.out_keys = [*(key for part in state_parts for key in part.out_keys), action_value_key]
 
     @property
     def note(self) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
+        """The builder and the arguments of this critic, see :mod:`rlkit_sac.modules.notes`."""
         return make_note(
             "MaskedCritic",
             critic=self.critic,
@@ -99,53 +100,53 @@ def write_masked_values(
     action_key: NestedKey,
     action_value_key: NestedKey,
 ) -> TensorDictBase:
-    """Write the values of a critic that reads the parameters of each action alone.
+    """Write the value of each action, computed from the parameters of this action alone.
 
     Args:
-        critic: as for :class:`MaskedCritic`.
-        mask: ``[K, D]``.
-        tensordict: ``[*]``, the critic's inputs.
-        action_key: of the continuous action.
-        action_value_key: what the critic writes.
+        critic: a critic as in :class:`MaskedCritic`.
+        mask: the mask ``[K, D]``.
+        tensordict: the critic's inputs ``[*]``.
+        action_key: the key of the continuous action.
+        action_value_key: the entry that the critic writes.
 
     Returns:
         ``tensordict``.
 
     Raises:
-        ConfigError, BatchError: as :class:`MaskedCritic`.
+        ConfigError, BatchError: see :class:`MaskedCritic`.
     """
-    before, after = split_network(critic, action_key)
-    for part in before:
+    state_parts, action_parts = split_network(critic, action_key)
+    for part in state_parts:
         tensordict = part(tensordict)
-    read = [key for part in after for key in part.in_keys]
+    in_keys = [key for part in action_parts for key in part.in_keys]
     batch, count = tensordict.batch_size, len(mask)
-    rows = tensordict.select(*read, strict=False).unsqueeze(-1).expand(*batch, count)
+    rows = tensordict.select(*in_keys, strict=False).unsqueeze(-1).expand(*batch, count)
     action = tensordict.get(action_key)
     check_mask(mask, count, action.shape[-1])
     rows.set(action_key, torch.where(mask.bool(), action.unsqueeze(-2), 0.0))
-    if batch:  # many networks, as those of images, take one batch dimension alone
+    if batch:  # many networks, such as encoders of images, need a single batch dimension
         flat = (*batch[:-1], batch[-1] * count)
         rows = rows.apply(lambda entry: entry.flatten(len(flat) - 1, len(flat)), batch_size=flat)
-    for part in after:
+    for part in action_parts:
         rows = part(rows)
-    values, place = rows.get(action_value_key), len(batch)
+    values, dim = rows.get(action_value_key), len(batch)
     values = values.reshape(*batch, count, *values.shape[rows.ndim :])
-    if values.ndim < place + 2 or values.shape[place + 1] != count:
+    if values.ndim < dim + 2 or values.shape[dim + 1] != count:
         raise BatchError(
-            f"the critic writes {action_value_key!r} of the shape {list(values.shape[place + 1 :])}"
+            f"the critic writes {action_value_key!r} of the shape {list(values.shape[dim + 1 :])}"
             f" for a state, but the mask has {count} rows: wanted one value and one row for "
             "each discrete action"
         )
-    own = values.diagonal(dim1=place, dim2=place + 1).movedim(-1, place)
-    return tensordict.set(action_value_key, own)
+    masked_values = values.diagonal(dim1=dim, dim2=dim + 1).movedim(-1, dim)
+    return tensordict.set(action_value_key, masked_values)
 
 
 def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
-    """A mask as a bool tensor ``[K, D]``.
+    """Return a mask as a bool tensor ``[K, D]``.
 
     Args:
-        mask: in any form that PyTorch reads.
-        stacked: whether it may have a first dimension for several critics.
+        mask: the mask, in any form that PyTorch reads.
+        stacked: whether the mask may have a first dimension for several critics.
 
     Raises:
         ConfigError: for anything but a matrix of true and false, or ones and zeros.
@@ -167,44 +168,46 @@ def mask_matrix(mask: Any, *, stacked: bool = False) -> Tensor:
 
 
 def check_mask(mask: Tensor, num_actions: int, dimensions: int) -> None:
-    """Refuse a mask whose shape ``[K, D]`` is not that of the actions.
+    """Refuse a mask whose shape ``[K, D]`` does not fit the actions.
 
     Raises:
         ConfigError: naming both shapes.
     """
-    wanted = [num_actions, dimensions]
-    if list(mask.shape) != wanted:
+    shape = [num_actions, dimensions]
+    if list(mask.shape) != shape:
         raise ConfigError(
-            f"parameter_mask has the shape {list(mask.shape)}, wanted {wanted}: one row for each "
+            f"parameter_mask has the shape {list(mask.shape)}, wanted {shape}: one row for each "
             "discrete action, one column for each continuous dimension"
         )
 
 
 def used_dimensions(mask: Tensor) -> Tensor | None:
-    """The dimensions ``[K, n]`` that each action uses, the others after them.
+    """Return the indices ``[K, n]`` of the dimensions that each action uses.
+
+    The largest number of used dimensions is n. Other actions have unused dimensions at the end.
 
     Returns:
-        ``None`` where the most that an action uses, n, are not few.
+        The indices, or ``None`` if n is large.
 
     >>> used_dimensions(torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
     tensor([[1, 2],
             [0, 1]])
     """
-    most = max(int(mask.sum(-1).max()), 1)
-    if most > _FEW:
+    count = max(int(mask.sum(-1).max()), 1)
+    if count > _FEW:
         return None
-    return torch.argsort(mask, dim=-1, descending=True, stable=True)[:, :most]
+    return torch.argsort(mask, dim=-1, descending=True, stable=True)[:, :count]
 
 
 class ParameterMask(nn.Module):
-    """A mask ``[K, D]`` that moves with a loss, and is no part of its state dict.
+    """A mask ``[K, D]`` that moves with a loss and is not in the loss's state dict.
 
     Args:
-        mask: true where discrete action k uses dimension j.
+        mask: a matrix that is true where discrete action k uses dimension j.
 
     Attributes:
-        mask: ones and zeros.
-        used: see :func:`used_dimensions`.
+        mask: the mask as ones and zeros.
+        used: the indices of the used dimensions, see :func:`used_dimensions`.
 
     Raises:
         ConfigError: for anything but a matrix of true and false.

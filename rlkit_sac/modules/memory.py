@@ -1,4 +1,4 @@
-"""Memories of recurrent networks: TorchRL's GRU and LSTM modules without branches on values."""
+"""Memories of recurrent networks: TorchRL's GRU and LSTM modules, without branches on values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional.memory import LayerWeights, State, recurrent_rows, recurrent_step
 
 Memory: TypeAlias = GRUModule | LSTMModule
-_REFUSED = ("bidirectional", "dropout", "proj_size")  # options of cells
+_REFUSED = ("bidirectional", "dropout", "proj_size")  # options of PyTorch's cells
 
 
 class _OrthogonalCells(nn.RNNBase):
-    """Cells whose recurrent weights are orthogonal at first, those of each gate by themselves."""
+    """Cells whose recurrent weights are initialized as an orthogonal matrix for each gate."""
 
     def reset_parameters(self) -> None:
         """Initialize all weights."""
@@ -33,19 +33,19 @@ class _OrthogonalCells(nn.RNNBase):
                     nn.init.orthogonal_(gate)
 
     def flatten_parameters(self) -> None:
-        """Leave the weights where they are: PyTorch's kernel for them together is not called."""
+        """Do nothing: only PyTorch's fused kernel needs flat weights, and it is not called."""
 
 
 class OrthogonalGRU(_OrthogonalCells, nn.GRU):
-    """``torch.nn.GRU`` with orthogonal recurrent weights at first."""
+    """``torch.nn.GRU`` with orthogonal initial recurrent weights."""
 
 
 class OrthogonalLSTM(_OrthogonalCells, nn.LSTM):
-    """``torch.nn.LSTM`` with orthogonal recurrent weights at first."""
+    """``torch.nn.LSTM`` with orthogonal initial recurrent weights."""
 
 
 class _Memory(TensorDictModuleBase):
-    """What both memories do otherwise than TorchRL's modules."""
+    """The differences of both memories from TorchRL's modules."""
 
     _new_cells: ClassVar[tuple[str, Callable[..., nn.RNNBase]]]
 
@@ -59,9 +59,9 @@ class _Memory(TensorDictModuleBase):
         device: torch.device | str | None = None,
         **options: Any,
     ) -> None:
-        name, kind = self._new_cells
+        name, cell_class = self._new_cells
         if options.get(name) is None:
-            options[name] = kind(
+            options[name] = cell_class(
                 input_size=input_size,
                 hidden_size=hidden_size,
                 num_layers=num_layers,
@@ -77,23 +77,23 @@ class _Memory(TensorDictModuleBase):
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write output and states into ``tensordict`` and return it."""
         memory = cast(Memory, self)
-        cells, value = get_cells(memory), memory.in_keys[0]
-        inputs, is_init = tensordict.get(value), tensordict.get("is_init")
+        cells, input_key = get_cells(memory), memory.in_keys[0]
+        inputs, is_init = tensordict.get(input_key), tensordict.get("is_init")
         shape = torch.Size([*inputs.shape[:-1], *state_shape(memory)])
         stored = (tensordict.get(key, None) for key in state_keys(memory))
-        state: State = tuple(inputs.new_zeros(shape) if each is None else each for each in stored)
+        state: State = tuple(inputs.new_zeros(shape) if part is None else part for part in stored)
         layers = layer_weights(lambda name: getattr(cells, name, None), cells.num_layers)
         if memory.recurrent_mode:
-            start = tuple(each[..., 0, :, :].reshape(-1, *shape[-2:]) for each in state)
+            start = tuple(part[..., 0, :, :].reshape(-1, *shape[-2:]) for part in state)
             reset = is_init.reshape(-1, inputs.shape[-2]).clone()
             reset[:, 0] = False
             rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
-            after = tuple(each.reshape(shape) for each in rows)
+            next_state = tuple(part.reshape(shape) for part in rows)
         else:
-            begins = is_init.unsqueeze(-1)
-            zeroed = tuple(each.masked_fill(begins, 0.0) for each in state)
-            after = recurrent_step(inputs, zeroed, layers)
-        for key, entry in zip(memory.out_keys, (after[0][..., -1, :], *after), strict=True):
+            state = tuple(part.masked_fill(is_init.unsqueeze(-1), 0.0) for part in state)
+            next_state = recurrent_step(inputs, state, layers)
+        entries = next_state[0][..., -1, :], *next_state
+        for key, entry in zip(memory.out_keys, entries, strict=True):
             tensordict.set(key, entry)
         return tensordict
 
@@ -101,26 +101,27 @@ class _Memory(TensorDictModuleBase):
 class GRUMemory(_Memory, GRUModule):
     r"""TorchRL's ``GRUModule`` that writes its state at every step and can be recorded as a graph.
 
-    Step by step (the default), it reads the input ``[*, I]``, the state ``[*, L, H]`` and
-    ``is_init`` ``[*, 1]``, where the state becomes zero; it writes the output ``[*, H]`` and the
-    state after the step ``[*, L, H]``. Without an entry of the state it starts from zero.
+    By default it takes a single step. It reads the input ``[*, I]``, the state ``[*, L, H]`` and
+    ``is_init`` ``[*, 1]``, where the state becomes zero. It writes the output ``[*, H]`` and the
+    state after the step ``[*, L, H]``. Without an entry for the state it starts from zero.
 
-    On rows ``[*, T]`` (TorchRL's ``set_recurrent_mode``, which every loss sets), the first step
-    starts from the stored state whatever its ``is_init``, later ones from zero where ``is_init``
-    holds, and the state after **every** step is written, ``[*, T, L, H]``.
+    In TorchRL's ``set_recurrent_mode``, which every loss sets, it reads rows ``[*, T]``. The first
+    step starts from the stored state and ignores ``is_init``. Later steps start from zero where
+    ``is_init`` holds. The state after **every** step is written, ``[*, T, L, H]``.
 
     Args:
         input_size: number I of inputs.
         hidden_size: number H of units.
-        num_layers: number L of layers. Default 1.
-        bias: whether there are biases. Default ``True``.
-        in_key: entry of the input; the state is ``recurrent_state``.
-        in_keys: or those of input and state.
-        out_key: entry of the output; the state is written to ``("next", "recurrent_state")``.
-        out_keys: or those of output and state, the latter ``("next", …)`` of that in ``in_keys``.
-        device: of the weights.
-        gru: cells to use, instead of new ones with orthogonal recurrent weights.
-        default_recurrent_mode: whether it reads rows where no ``set_recurrent_mode`` says.
+        num_layers: number L of layers. Default: 1.
+        bias: whether there are biases. Default: ``True``.
+        in_key: the entry of the input; the state is ``recurrent_state``.
+        in_keys: the entries of input and state, in place of ``in_key``.
+        out_key: the entry of the output; the state is written to ``("next", "recurrent_state")``.
+        out_keys: the entries of output and state, in place of ``out_key``. The entry of the state
+            must be the one in ``in_keys``, under ``next``.
+        device: the device of the weights.
+        gru: the cells to use. Default: new cells with orthogonal recurrent weights.
+        default_recurrent_mode: whether it reads rows outside ``set_recurrent_mode``.
 
     Raises:
         ConfigError: for cells that are bidirectional, or with dropout between layers.
@@ -138,21 +139,21 @@ class GRUMemory(_Memory, GRUModule):
 class LSTMMemory(_Memory, LSTMModule):
     """TorchRL's ``LSTMModule`` that writes its states at every step and can be recorded as a graph.
 
-    As :class:`GRUMemory`, with two states ``[*, L, H]``, the output and the cell, by default
-    ``recurrent_state_h`` and ``recurrent_state_c``.
+    It behaves as :class:`GRUMemory`, but has two states ``[*, L, H]``, the output and the cell. By
+    default they are ``recurrent_state_h`` and ``recurrent_state_c``.
 
     Args:
         input_size: number I of inputs.
         hidden_size: number H of units.
-        num_layers: number L of layers. Default 1.
-        bias: whether there are biases. Default ``True``.
-        in_key: entry of the input.
-        in_keys: or those of the input and both states.
-        out_key: entry of the output.
-        out_keys: or those of the output and both states.
-        device: of the weights.
-        lstm: cells to use, instead of new ones with orthogonal recurrent weights.
-        default_recurrent_mode: whether it reads rows where no ``set_recurrent_mode`` says.
+        num_layers: number L of layers. Default: 1.
+        bias: whether there are biases. Default: ``True``.
+        in_key: the entry of the input.
+        in_keys: the entries of the input and both states, in place of ``in_key``.
+        out_key: the entry of the output.
+        out_keys: the entries of the output and both states, in place of ``out_key``.
+        device: the device of the weights.
+        lstm: the cells to use. Default: new cells with orthogonal recurrent weights.
+        default_recurrent_mode: whether it reads rows outside ``set_recurrent_mode``.
 
     Raises:
         ConfigError: for cells that are bidirectional, or with dropout between layers, or projected.
@@ -170,12 +171,12 @@ class LSTMMemory(_Memory, LSTMModule):
 
 
 def get_cells(memory: Memory) -> nn.RNNBase:
-    """The module with the weights of a memory."""
+    """Return the module with the weights of a memory."""
     return memory.gru if isinstance(memory, GRUModule) else memory.lstm
 
 
 def state_keys(memory: Memory) -> list[NestedKey]:
-    """The entries of a memory's state, :math:`(h)` or :math:`(h, c)`.
+    """Return the entries of a memory's state, :math:`(h)` or :math:`(h, c)`.
 
     >>> state_keys(LSTMMemory(3, 8, in_key="x", out_key="y"))
     ['recurrent_state_h', 'recurrent_state_c']
@@ -184,7 +185,7 @@ def state_keys(memory: Memory) -> list[NestedKey]:
 
 
 def next_key(key: NestedKey) -> NestedKey:
-    """The key of an entry after the step.
+    """Return the key of an entry after the step.
 
     >>> next_key("actor_state")
     ('next', 'actor_state')
@@ -193,28 +194,29 @@ def next_key(key: NestedKey) -> NestedKey:
 
 
 def state_shape(memory: Memory) -> torch.Size:
-    """The shape ``[L, H]`` of each entry, ``[R, L, H]`` where the weights of R are stacked."""
+    """Return the shape ``[L, H]`` of each state; ``[R, L, H]`` for R stacked memories."""
     cells = get_cells(memory)
     members = cast(Tensor, cells.weight_hh_l0).shape[:-2]
     return torch.Size([*members, cells.num_layers, cells.hidden_size])
 
 
 def policy_states(policy: nn.Module) -> dict[NestedKey, torch.Size]:
-    """The entries that a policy carries from step to step, and their shapes for one environment.
+    """Return the states that a policy carries from step to step, with shapes for one environment.
 
     Args:
-        policy: a module with ``in_keys``, which reads each such entry and writes it under ``next``.
+        policy: a module with ``in_keys`` that reads each state and writes it under ``next``.
 
     >>> policy_states(GRUMemory(3, 8, in_key="x", out_key="y"))
     {'recurrent_state': torch.Size([1, 8])}
     """
-    read = set(map(unravel_key, getattr(policy, "in_keys", [])))
-    memories = (each for each in policy.modules() if isinstance(each, Memory))
-    return {key: state_shape(each) for each in memories for key in state_keys(each) if key in read}
+    in_keys = set(map(unravel_key, getattr(policy, "in_keys", [])))
+    memories = [module for module in policy.modules() if isinstance(module, Memory)]
+    states = ((key, state_shape(memory)) for memory in memories for key in state_keys(memory))
+    return {key: shape for key, shape in states if key in in_keys}
 
 
 def state_primer(policy: nn.Module) -> TensorDictPrimer:
-    """The transform that lets an environment carry the states of a policy, zero at each reset.
+    """Return a transform with which an environment carries a policy's states, zero at each reset.
 
     >>> state_primer(GRUMemory(3, 8, in_key="x", out_key="y")).primers["recurrent_state"].shape
     torch.Size([1, 8])
@@ -223,23 +225,23 @@ def state_primer(policy: nn.Module) -> TensorDictPrimer:
     return TensorDictPrimer(specs, expand_specs=True)
 
 
-def layer_weights(of: Callable[[str], Tensor | None], num_layers: int) -> list[LayerWeights]:
-    """The weights of the layers of cells.
+def layer_weights(get: Callable[[str], Tensor | None], num_layers: int) -> list[LayerWeights]:
+    """Return the weights of the layers of cells.
 
     Args:
-        of: the tensor with a name of ``torch.nn.GRU``'s, ``None`` for a bias that is not there.
+        get: a function from a name in ``torch.nn.GRU`` to the tensor; ``None`` for a missing bias.
         num_layers: number of layers.
     """
     names = LayerWeights._fields
-    return [LayerWeights(*(of(f"{name}_l{each}") for name in names)) for each in range(num_layers)]  # type: ignore[arg-type]
+    return [LayerWeights(*(get(f"{name}_l{i}") for name in names)) for i in range(num_layers)]  # type: ignore[arg-type]
 
 
 def check_memory(memory: Memory, name: str) -> None:
     """Refuse cells that the losses and collectors cannot run.
 
     Args:
-        memory: with the cells.
-        name: what an error calls it.
+        memory: the memory with the cells.
+        name: the name of the network, for the error.
 
     Raises:
         ConfigError: naming the option.

@@ -1,4 +1,4 @@
-"""Running statistics, and the normalization of observations and rewards with them."""
+"""Running statistics, and normalization of observations and rewards with them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from rlkit_sac.functional.value_distribution import LARGEST_VALUE
 from rlkit_sac.modules.notes import note_property
 
 _EPS = 1e-8  # added to variances, which may be 0
-_AS_OBSERVED = "restore_observation"  # holds the entries before normalization
+_AS_OBSERVED = "as_observed"  # the entry with the observation before normalization
 
 
 class RunningStatistics(nn.Module):
     r"""Mean and variance of all values so far, in buffers.
 
-    Values come in groups of m, whose mean :math:`\bar x` and sum of squared deviations :math:`S`
-    are merged with those of the n values before (Chan et al. 1979, eq. 2.1):
+    Values come in groups of m. The mean :math:`\bar x` and the sum of squared deviations :math:`S`
+    of a group are merged with the mean and the sum of the n values before (Chan et al. 1979, eq.
+    2.1):
 
     .. math::
         \mu' &= \mu + \delta \frac{m}{n + m}, \qquad \delta = \bar x - \mu \\
         M' &= M + S + \delta^2 \frac{n m}{n + m}, \qquad \sigma^2 = M / n
 
     Args:
-        shape: of one value.
-        dtype: of the statistics. Default float64.
-        group: processes whose values are merged; all update as many at the same time.
+        shape: the shape of one value.
+        dtype: the dtype of the statistics. Default: float64.
+        group: processes whose values are merged. All of them update at the same time, with the same
+            number of values.
 
     >>> statistics = RunningStatistics([1])
     >>> statistics.update(torch.tensor([[1.0], [2.0]]))
@@ -66,7 +68,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Update with values ``[m, *shape]``."""
+        """Update the statistics with values ``[m, *shape]``."""
         if not len(values):
             return
         values = values.to(self.mean)
@@ -85,7 +87,7 @@ class RunningStatistics(nn.Module):
 
 
 class ObservationNormalizer(nn.Module):
-    r"""Observations minus their running mean, divided by their standard deviation, clipped.
+    r"""A normalizer that subtracts the running mean of observations and divides by the deviation.
 
     .. math:: \tilde s = \operatorname{clip}((s - \mu) / \sqrt{\sigma^2 + 10^{-8}}, -c, c)
 
@@ -93,9 +95,9 @@ class ObservationNormalizer(nn.Module):
 
     Args:
         observation_dim: length of the observation.
-        clip: the bound c, ``None`` for none. Default 10.
+        clip: the bound c; ``None`` for no bound. Default: 10.
         key: the entry that is normalized.
-        dtype: of the statistics.
+        dtype: the dtype of the statistics.
         group: see :class:`RunningStatistics`.
 
     Source: Baselines' ``VecNormalize``; see Andrychowicz et al. 2021 (arXiv:2006.05990), C64.
@@ -126,20 +128,20 @@ class ObservationNormalizer(nn.Module):
         self.statistics.update(observation.reshape(-1, self.observation_dim))
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Normalized, in the dtype of the observation."""
+        """Return the normalized observation, in the dtype of ``observation``."""
         scale = (self.statistics.variance + _EPS).rsqrt()
         normalized = (observation - self.statistics.mean) * scale
         return _clip(normalized, self.clip).to(observation.dtype)
 
     def normalize_states(self, states: TensorDictBase) -> TensorDictBase:
-        """A copy of states with their observation normalized, which :func:`restore_observation` undoes."""
+        """Return states with a normalized observation, see :func:`restore_observation`."""
         observation = states[self.key]
         copy = states.copy().set(self.key, self(observation))
         return copy.set(unravel_key((_AS_OBSERVED, self.key)), observation)
 
 
 def restore_observation(states: TensorDictBase) -> TensorDictBase:
-    """States with the observation from before an `ObservationNormalizer` normalized it, if any.
+    """Return the states with the observation before an `ObservationNormalizer` normalized it.
 
     >>> from tensordict import TensorDict
     >>> normalizer = ObservationNormalizer(1)
@@ -148,36 +150,36 @@ def restore_observation(states: TensorDictBase) -> TensorDictBase:
     >>> states["observation"], restore_observation(states)["observation"]
     (tensor([2.]), tensor([4.]))
     """
-    before = states.get(_AS_OBSERVED, None)
-    return states if before is None else states.exclude(_AS_OBSERVED).update(before)
+    raw = states.get(_AS_OBSERVED, None)
+    return states if raw is None else states.exclude(_AS_OBSERVED).update(raw)
 
 
 class RewardNormalizer(nn.Module):
-    r"""Rewards divided by the running standard deviation of the discounted return, clipped.
+    r"""A normalizer that divides rewards by the running deviation of the discounted return.
 
     .. math::
         G_t &= r_t + \gamma\,(1 - \text{done}_{t-1})\,G_{t-1}, \qquad
         \tilde r &= \operatorname{clip}(r / \sqrt{\operatorname{Var}(G) + 10^{-8}}, -c, c)
 
-    over all G of all environments so far, separately for each reward dimension. The mean is not
-    subtracted, since that would change the optimal policy. Calls do not change the statistics;
-    only :meth:`observe` does.
+    The variance is over all G of all environments so far, separately for each reward dimension. The
+    mean is not subtracted, since that would change the optimal policy. Calls do not change the
+    statistics; only :meth:`observe` does.
 
-    With ``bounded`` the divisor is :math:`\max(\sqrt{\operatorname{Var}(G) + 10^{-8}}, \max|G|/5)`,
-    so that no return seen so far is beyond the atoms of a critic over atoms, see
+    With ``bounded`` the divisor is :math:`\max(\sqrt{\operatorname{Var}(G) + 10^{-8}}, \max|G|/5)`.
+    Then no return so far lies beyond the atoms of a critic, see
     :mod:`~rlkit_sac.functional.value_distribution`.
 
     Args:
-        gamma: discount per frame.
-        num_envs: environments that are stepped together.
-        reward_dim: number of reward dimensions.
-        clip: the bound c, ``None`` for none. Default 10.
-        bounded: divide by a fifth of the largest return where that is more.
-        dtype: of the statistics.
+        gamma: the discount per frame.
+        num_envs: the number of environments that are stepped together.
+        reward_dim: the number of reward dimensions.
+        clip: the bound c; ``None`` for no bound. Default: 10.
+        bounded: whether to divide by a fifth of the largest return if this is the larger divisor.
+        dtype: the dtype of the statistics.
         group: see :class:`RunningStatistics`.
 
-    Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3; the
-    bound as in Lee et al. 2025 (arXiv:2502.15280).
+    Source: Baselines' ``VecNormalize``; see Engstrom et al. 2020 (arXiv:2005.12729), section 3. The
+    bound is from Lee et al. 2025 (arXiv:2502.15280).
 
     >>> normalizer = RewardNormalizer(0.5)
     >>> normalizer.observe(torch.tensor([[1.0], [4.5]]), torch.zeros(2, 1, dtype=torch.bool))
@@ -212,15 +214,15 @@ class RewardNormalizer(nn.Module):
         """Update the statistics with the rewards of new frames.
 
         Args:
-            reward: ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
+            reward: the rewards ``[T, M]``, or ``[N, T, M]`` of N environments stepped together.
             done: whether the episode ended with the frame, ``[T, 1]`` or ``[N, T, 1]``.
-            valid: bool, the frames that are, ``[T]`` or ``[N, T]``. Default: all.
+            valid: the valid frames, bool ``[T]`` or ``[N, T]``. Default: all.
         """
         if reward.ndim == 2:
             reward, done = reward.unsqueeze(0), done.unsqueeze(0)
-        for t, now in enumerate(reward.to(self.largest).unbind(1)):
+        for t, reward_t in enumerate(reward.to(self.largest).unbind(1)):
             rows = slice(None) if valid is None else valid.reshape(reward.shape[:2])[:, t]
-            returns = torch.add(now[rows], self.returns[rows], alpha=self.gamma)
+            returns = torch.add(reward_t[rows], self.returns[rows], alpha=self.gamma)
             self.statistics.update(returns)
             if len(returns):
                 torch.maximum(self.largest, returns.abs().amax(0), out=self.largest)
@@ -231,13 +233,12 @@ class RewardNormalizer(nn.Module):
             )
 
     def forward(self, reward: Tensor, steps: Tensor | None = None) -> Tensor:
-        r"""Normalized, in the dtype of the reward.
+        r"""Return the normalized reward, in the dtype of ``reward``.
 
         Args:
-            reward: ``[*, M]``, or sums of rewards that were discounted by ``gamma``.
-            steps: number m of rewards in each sum ``[*, 1]``, for which the bound is that of a sum
-                of rewards within the bound, :math:`c (1 + \gamma + \dots + \gamma^{m - 1})`.
-                Default: 1.
+            reward: the rewards ``[*, M]``, or sums of rewards discounted by ``gamma``.
+            steps: the number m of rewards in each sum, ``[*, 1]``. The bound of the sum is
+                :math:`c (1 + \gamma + \dots + \gamma^{m - 1})`. Default: 1.
         """
         scale = (self.statistics.variance + _EPS).rsqrt()
         if self.bounded:
@@ -254,11 +255,11 @@ def _clip(values: Tensor, bound: float | None) -> Tensor:
 
 
 class NormalizedPolicy(TensorDictModuleBase):
-    """A policy that acts on normalized observations, without changing those of its input.
+    """A policy that acts on normalized observations. It does not change the observations it reads.
 
     Args:
-        policy: acts on the normalized observations.
-        normalizer: shared, not copied, so that it follows training.
+        policy: a policy that acts on normalized observations.
+        normalizer: the normalizer; shared, not copied, so that it follows training.
 
     >>> from tensordict import TensorDict
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
@@ -275,11 +276,11 @@ class NormalizedPolicy(TensorDictModuleBase):
     note = note_property("policy", "normalizer")
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write what the policy writes into ``tensordict`` and return it."""
+        """Write the policy's outputs into ``tensordict`` and return it."""
         return tensordict.update(self.policy(self._states(tensordict)).select(*self.out_keys))
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
-        """The distribution of a policy that is a TorchRL actor."""
+        """Return the distribution of the action, if the policy is a TorchRL actor."""
         return self.policy.get_dist(self._states(tensordict))
 
     def _states(self, tensordict: TensorDictBase) -> TensorDictBase:

@@ -1,4 +1,7 @@
-"""How a module was built, noted on the module, so that a file can say how to build it again."""
+"""Notes: a module's builder and arguments, kept on the module, so that a file can rebuild it.
+
+Building a policy from a note is in :mod:`~rlkit_sac.modules.rebuild`.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,21 @@ from torch import nn
 
 from rlkit_sac.errors import ConfigError, summary
 
-#: The name of a function or class of this package and its arguments, JSON values and other notes.
+#: The name of a builder (a function or class of this package), and its arguments: JSON values or
+#: other notes.
 Note: TypeAlias = dict[str, Any]
 P = ParamSpec("P")
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
-#: The functions that note their arguments, by name.
+#: The functions with :func:`note_arguments`, by name.
 BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 
 
 def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
-    """Let a function note its name and arguments on the module that it returns.
+    """Make a function set the attribute ``note`` on the module that it returns.
 
-    The note is a plain attribute ``note``, which copies and pickles keep and state dicts do not
-    have. It does not follow later changes of the module, and leaves out arguments that are
-    functions: whoever uses it compares what it describes with the module.
+    Copies and pickles keep the note; state dicts do not have it. The note does not follow later
+    changes of the module, and it leaves out arguments that are functions. So a user of the note
+    must compare the module that it describes with the actual one.
 
     >>> @note_arguments
     ... def layer(size):
@@ -42,7 +46,7 @@ def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
     def build(*args: P.args, **kwargs: P.kwargs) -> ModuleT:
         module = builder(*args, **kwargs)
         bound = parameters.bind(*args, **kwargs)
-        bound.apply_defaults()  # which may be others in a later version
+        bound.apply_defaults()  # a later version may have other defaults
         plain = {name: value for name, value in bound.arguments.items() if not isfunction(value)}
         vars(module)["note"] = make_note(builder.__name__, **plain)
         return module
@@ -53,23 +57,23 @@ def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
 
 @note_arguments
 def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module:
-    """The network that a function of one's own makes.
+    """Build a network with a user's function.
 
     Args:
-        builder: ``module:function``, called with the function of the package that makes such a
-            network, and the keyword arguments of that.
-        default: name of that function, such as ``tanh_gaussian_actor``.
-        arguments: of the network.
+        builder: the function, as ``module:function``. It is called with this package's builder and
+            the keyword arguments for it.
+        default: the name of this package's builder, such as ``tanh_gaussian_actor``.
+        arguments: the keyword arguments.
 
     Raises:
-        ConfigError: the function cannot be imported, or returned no module.
+        ConfigError: for a function that cannot be imported, fails, or returns no module.
 
     >>> custom_network("absent:build", "categorical_actor", {})
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: absent:build made no network of categorical_actor: ...
     """
     try:
-        with torch.device("cpu"):  # also where the shapes of a policy are built without memory
+        with torch.device("cpu"):  # a user's function may not work on the device "meta"
             network = resolve_name(builder)(BUILDERS[default], **arguments)
     except Exception as error:
         raise ConfigError(f"{builder} made no network of {default}: {summary(error)}") from error
@@ -79,7 +83,10 @@ def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.
 
 
 def note_property(*names: str) -> property:
-    """The property ``note`` of a class whose arguments are attributes of the same names.
+    """Return a property ``note`` for a class that keeps its arguments as attributes.
+
+    Args:
+        names: the names of the arguments.
 
     >>> class Scale(nn.Module):
     ...     factor = 2.0
@@ -89,21 +96,21 @@ def note_property(*names: str) -> property:
     """
 
     def note(module: nn.Module) -> Note | None:
-        """How to build it, see :mod:`rlkit_sac.modules.notes`."""
+        """The builder and the arguments of this module, see :mod:`rlkit_sac.modules.notes`."""
         return make_note(type(module).__name__, **{name: getattr(module, name) for name in names})
 
     return property(note)
 
 
 def make_note(builder: str, /, **arguments: Any) -> Note | None:
-    """A note, in which each module among the arguments stands for its own.
+    """Return a note. Modules among the arguments become notes themselves.
 
     Args:
-        builder: name of the function or class.
-        **arguments: what it was called with; arrays become lists.
+        builder: the name of the function or class.
+        **arguments: the arguments of the call; arrays become lists.
 
     Returns:
-        ``None`` if an argument is neither a JSON value nor a module with a note.
+        The note, or ``None`` if an argument is neither a JSON value nor a module with a note.
 
     >>> make_note("scale", factor=2.0)
     {'builder': 'scale', 'arguments': {'factor': 2.0}}
@@ -112,13 +119,13 @@ def make_note(builder: str, /, **arguments: Any) -> Note | None:
     """
     try:
         text = json.dumps(arguments, allow_nan=False, default=_json_value)
-    except (AttributeError, NotImplementedError, TypeError, ValueError):  # of meta tensors, too
+    except (AttributeError, NotImplementedError, TypeError, ValueError):  # also for meta tensors
         return None
     return {"builder": builder, "arguments": json.loads(text)}
 
 
 def get_note(module: nn.Module) -> Note | None:
-    """The note of a module, ``None`` without one; of a sequence without, its parts together."""
+    """Return the note of a module, or ``None``. A sequence has a note if all its parts have one."""
     note: Note | None = getattr(module, "note", None)
     if note is None and type(module) is TensorDictSequential:
         sequence: TensorDictSequential = module

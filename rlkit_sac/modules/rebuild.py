@@ -1,4 +1,4 @@
-"""Building a policy again from its note, and whether a note still describes its policy."""
+"""Construction of a policy from its note, and the check that a note still describes its policy."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from rlkit_sac.modules.temperature import Temperature
 
 
 def build_from_note(note: Note) -> Any:
-    """The module that a note describes, on the device ``meta``: shapes without memory.
+    """Build the module that a note describes, on the device ``meta``: shapes without memory.
 
-    It takes a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file:
-    it can name only functions and classes of this package.
+    Load a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file, so it
+    can name only functions and classes of this package.
 
     Args:
-        note: what :func:`~rlkit_sac.modules.notes.get_note` returns.
+        note: a note, see :func:`~rlkit_sac.modules.notes.get_note`.
 
     Raises:
         KeyError: for an unknown builder.
-        ConfigError, TypeError, ValueError: for arguments that it refuses.
+        ConfigError, TypeError, ValueError: for arguments that the builder refuses.
 
     >>> from rlkit_sac.modules import categorical_actor
     >>> build_from_note(get_note(categorical_actor(3, 2))).out_keys
@@ -49,17 +49,17 @@ def build_from_note(note: Note) -> Any:
 
 
 def checked_note(policy: TensorDictModuleBase) -> Note | None:
-    """The note of a policy, if it describes this policy.
+    """Return the note of a policy, if the note describes this policy.
 
-    What the note describes is built and compared: all layers with their shapes, types and numbers,
-    and with the same weights all that the policy writes for observations at random, of a policy
-    with memory also for states and previous actions.
+    The policy that the note describes is built and compared. All layers must have the same shapes,
+    types and numbers. With the same weights, all outputs must be the same for random observations,
+    and for random memory states and previous actions if the policy has a memory.
 
     Args:
-        policy: any acting module; random generators stay as they are.
+        policy: any acting module. The states of random generators do not change.
 
     Returns:
-        ``None`` for a policy without a note, or with one that describes another policy.
+        The note, or ``None`` if there is none or if it describes another policy.
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> actor = tanh_gaussian_actor(3, [-1.0], [1.0])
@@ -72,22 +72,22 @@ def checked_note(policy: TensorDictModuleBase) -> Note | None:
     note = get_note(policy) or {}
     try:
         check_function(note, policy)
-    except Exception:  # of a module without a note, or no longer what its note describes
+    except Exception:  # the module has no note, or is no longer what its note describes
         return None
     return note
 
 
 def check_function(note: Note, policy: TensorDictModuleBase) -> None:
-    """Compare a policy with what a note describes, given the same weights.
+    """Compare a policy with the policy that a note describes, given the same weights.
 
     Args:
-        note: of the same policy, or of one that was saved.
+        note: the note of this policy, or of a saved one.
         policy: any acting module. If it has a note too, its layers are compared as well: the
             outputs of the deterministic mode do not show everything, such as a temperature.
 
     Raises:
-        AssertionError: if they are different functions.
-        Exception: any other, if the policy cannot act where the described one can.
+        AssertionError: if the two are different functions.
+        Exception: any other error, if the policy cannot act where the described policy can.
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> relu, tanh = (tanh_gaussian_actor(3, [-1.0], [1.0], activation=a) for a in ("relu", "tanh"))
@@ -100,21 +100,21 @@ def check_function(note: Note, policy: TensorDictModuleBase) -> None:
     rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
     if get_note(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
         raise AssertionError(changed_layer(saved, policy) or "there are more layers, or fewer")
-    states = _states(note, rebuilt)
+    states = _random_states(note, rebuilt)
     with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
-        outputs = [dict(each(states.copy()).items(True, True)) for each in (policy, rebuilt)]
+        outputs = [dict(actor(states.copy()).items(True, True)) for actor in (policy, rebuilt)]
     torch.testing.assert_close(*outputs, equal_nan=True)
 
 
-def _states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
-    """64 states at random for a policy, within episodes of one with memory.
+def _random_states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
+    """Return 64 random states for a policy, none of them the first of an episode.
 
-    They are large, to be beyond the limits of normalizers and of standard deviations.
+    The numbers are large, to reach the bounds of normalizers and of standard deviations.
     """
-    own, weight = torch.Generator("cpu").manual_seed(0), next(policy.parameters())
+    generator, weight = torch.Generator("cpu").manual_seed(0), next(policy.parameters())
 
     def normal(*shape: int) -> Tensor:
-        return 30 * torch.randn(64, *shape, generator=own, device="cpu").to(weight)
+        return 30 * torch.randn(64, *shape, generator=generator, device="cpu").to(weight)
 
     vector = {"key": "observation", "shape": [_lookup(note, "observation_dim")]}
     layout = _lookup(note, "layout") or [vector]  # a shared encoder comes before the networks
@@ -139,20 +139,21 @@ def _argument(value: Any) -> Any:
 
 
 def _lookup(value: Any, name: str) -> Any:
-    """An argument in a note, or in the notes within it, that is not ``None``."""
+    """Return an argument in a note or in the notes within it; ``None`` if there is none."""
     if isinstance(value, dict):
         if value.get(name) is not None:
             return value[name]
         value = list(value.values())
-    found = (_lookup(each, name) for each in value) if isinstance(value, list) else ()
-    return next((each for each in found if each is not None), None)
+    arguments = (_lookup(item, name) for item in value) if isinstance(value, list) else ()
+    return next((argument for argument in arguments if argument is not None), None)
 
 
 def _boltzmann_policy(
     critic: TensorDictModule, num_qvalue_nets: int, **options: Any
 ) -> BoltzmannPolicy:
     critics = stack_critics([critic] * num_qvalue_nets)
-    temperature = Temperature(**{each.name: options.pop(each.name) for each in fields(Temperature)})
+    names = [field.name for field in fields(Temperature)]
+    temperature = Temperature(**{name: options.pop(name) for name in names})
     return BoltzmannPolicy(critics, torch.zeros(()), temperature, **options)
 
 

@@ -1,4 +1,4 @@
-"""What networks are made of: their parts, their layers, and whether two are built alike."""
+"""The structure of networks: their parts and layers, and whether two have the same structure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torchrl.modules import MLP, ValueOperator
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.temperature import Temperature
 
-#: Elementwise layers.
+#: Layers that act on each element separately.
 _ELEMENTWISE: tuple[type[nn.Module], ...] = (
     *(nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.GELU, nn.Mish, nn.Softplus),
     *(nn.Tanh, nn.Sigmoid, nn.Identity, nn.Dropout),
@@ -24,15 +24,15 @@ Layers = list[tuple[str, nn.Module]]
 
 
 def check_same_structure(members: Sequence[nn.Module], index: int, name: str) -> None:
-    """Refuse a member whose code, which runs once for all of them, is not that of the first.
+    """Refuse a member of an ensemble whose structure differs from the first member.
 
-    Compares the shapes of tensors, the types of layers, and their attributes that are numbers,
-    strings or functions.
+    The code of one member runs for all of them. The check compares the shapes of tensors, the types
+    of layers, and the attributes of layers that are numbers, strings or functions.
 
     Args:
-        members: networks.
-        index: of the member.
-        name: what an error calls the members.
+        members: the networks of the ensemble.
+        index: the index of the member to check.
+        name: the name of the members, for the error.
 
     Raises:
         ConfigError: naming what differs.
@@ -41,67 +41,68 @@ def check_same_structure(members: Sequence[nn.Module], index: int, name: str) ->
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: members[1] is built differently from members[0]: weight is ...
     """
-    wanted, found = structure(members[0]), structure(members[index])
-    for part in {**wanted, **found}:
-        if wanted.get(part) != found.get(part):
+    first, member = structure(members[0]), structure(members[index])
+    for part in {**first, **member}:
+        if first.get(part) != member.get(part):
             raise ConfigError(
                 f"{name}[{index}] is built differently from {name}[0]: {part} is "
-                f"{found.get(part)}, wanted {wanted.get(part)}; members are evaluated in one "
+                f"{member.get(part)}, wanted {first.get(part)}; members are evaluated in one "
                 "batched call, so they need the same layers"
             )
 
 
 def structure(network: nn.Module) -> dict[str, str]:
-    """The shapes of a network's tensors, the types of its layers and their attributes, as text.
+    """Return the shapes of a network's tensors, its layers' types and their attributes, as text.
 
-    Of the attributes those that are numbers, texts, functions or classes, or sequences of such.
+    It includes attributes that are numbers, texts, functions or classes, or sequences of these.
 
     >>> structure(nn.Linear(2, 1))["out_features of ''"]
     '1'
     """
     tensors = (*network.named_parameters(), *network.named_buffers())
-    found = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
+    parts = {name: f"of shape {tuple(value.shape)}" for name, value in tensors}
     for name, layer in network.named_modules():
-        found[f"the layer {name!r}"] = type(layer).__name__
+        parts[f"the layer {name!r}"] = type(layer).__name__
         for key, value in vars(layer).items():
             if isinstance(value, FunctionType | BuiltinFunctionType | type):
-                found[f"{key} of {name!r}"] = value.__qualname__
+                parts[f"{key} of {name!r}"] = value.__qualname__
             # The arguments of a distribution hold the bounds of actions.
             elif key == "distribution_kwargs" or (key != "training" and _is_plain(value)):
-                found[f"{key} of {name!r}"] = str(value)
-    return found
+                parts[f"{key} of {name!r}"] = str(value)
+    return parts
 
 
 def changed_layer(saved: Mapping[str, str], network: nn.Module, names: Iterable[str] = "'") -> str:
-    """The first layer of a network, or attribute of one, that is not as it was saved, in words.
+    """Describe the first difference of a network's layers and their attributes from saved ones.
 
     Args:
-        saved: what :func:`structure` returned. What one of both alone has, such as attributes of
-            another version, does not count.
-        network: of the same weights.
-        names: texts, one of which must be in what counts. Default: all but shapes counts.
+        saved: the result of :func:`structure` for the saved network. Parts that only one of the two
+            networks has, such as attributes of another version, are ignored.
+        network: a network with the same weights.
+        names: texts; only parts that contain one of them are compared. Default: everything except
+            shapes.
 
     Returns:
-        Text, empty if all is as it was.
+        The description, or an empty text if nothing differs.
 
     >>> changed_layer(structure(nn.ReLU()), nn.Tanh())
     "the layer '' was ReLU and is Tanh here"
     """
-    now = structure(network)
-    changed = (part for part in saved if now.get(part, saved[part]) != saved[part])
+    current = structure(network)
+    changed = (part for part in saved if current.get(part, saved[part]) != saved[part])
     part = next((part for part in changed if any(name in part for name in names)), "")
-    return part and f"{part} was {saved[part]} and is {now[part]} here"
+    return part and f"{part} was {saved[part]} and is {current[part]} here"
 
 
 def perceptron_layers(network: nn.Module) -> tuple[Layers, tuple[int, ...]] | None:
-    """The layers of a perceptron with the names of their parameters' owners, in order.
+    """Return the layers of a perceptron in order, each with its path in the network.
 
     Args:
         network: a module, or a ``TensorDictModule`` around one.
 
     Returns:
-        The layers, and the shape of the outputs of a state where they are not a vector; ``None``
-        for what is not known to be a perceptron.
+        The layers, and the shape of one state's outputs if they are not a vector. ``None`` if the
+        network is not known to be a perceptron.
 
     >>> perceptron_layers(nn.Sequential(nn.Linear(3, 2), nn.ReLU()))
     ([('0', Linear(in_features=3, out_features=2, bias=True)), ('1', ReLU())], ())
@@ -115,14 +116,14 @@ def perceptron_layers(network: nn.Module) -> tuple[Layers, tuple[int, ...]] | No
             return None
     if type(module) not in (nn.Sequential, MLP):
         return None
-    # A layer may be there twice, which `named_children` would not show.
+    # `named_children` would not show a layer that occurs twice.
     layers = [
         (f"{prefix}{name}", cast(nn.Module, layer)) for name, layer in module._modules.items()
     ]
     owners = [layer for _, layer in layers if next(layer.parameters(), None) is not None]
     if (
         not layers
-        or type(layers[0][1]) is not nn.Linear  # dropout of inputs would be that of all members
+        or type(layers[0][1]) is not nn.Linear  # all members would share a dropout of the inputs
         or len({id(layer) for layer in owners}) < len(owners)
         or not all(_is_known(layer) for _, layer in layers)
         or has_hooks(network)
@@ -141,7 +142,7 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
 
     Args:
         network: an actor or a critic.
-        name: of the network in the error.
+        name: the name of the network, for the error.
 
     Raises:
         ConfigError: naming the layer.
@@ -157,27 +158,27 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
 def split_network(
     network: TensorDictModuleBase, key: NestedKey
 ) -> tuple[list[TensorDictModuleBase], list[TensorDictModuleBase]]:
-    """The parts of a network before the first one that reads an entry, and the others.
+    """Split a network into the parts before the first part that reads an entry, and the others.
 
     Raises:
-        ConfigError: where no part reads it.
+        ConfigError: if no part reads the entry.
     """
-    parts, wanted = list(flat_parts(network, plain=True)), unravel_key(key)
-    for place, part in enumerate(parts):
-        if wanted in map(unravel_key, part.in_keys):
-            return parts[:place], parts[place:]
+    parts = list(flat_parts(network, plain=True))
+    for i, part in enumerate(parts):
+        if unravel_key(key) in map(unravel_key, part.in_keys):
+            return parts[:i], parts[i:]
     raise ConfigError(f"the critic reads {network.in_keys}, not the continuous action {key!r}")
 
 
 def flat_parts(
     network: TensorDictModuleBase, *, plain: bool = False
 ) -> Iterator[TensorDictModuleBase]:
-    """The modules of a network in order, of sequences in it theirs.
+    """Yield the modules of a network in order. Sequences are replaced by their modules.
 
     Args:
-        network: any.
-        plain: leave sequences whole that are of a subclass or have hooks, and may do more than to
-            call their modules.
+        network: any module.
+        plain: whether to keep sequences whole if they have hooks or are of a subclass, since these
+            may do more than call their modules.
     """
     whole = not isinstance(network, TensorDictSequential)
     if plain:
@@ -190,17 +191,17 @@ def flat_parts(
 
 
 def find_path(part: nn.Module, network: nn.Module) -> str:
-    """The name of a part in a network, ``""`` for the whole."""
+    """Return the name of a part in a network, ``""`` for the network itself."""
     return next(name for name, module in network.named_modules() if module is part)
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """Whether calling a module does more than its ``forward``."""
+    """Return whether calling a module does more than its ``forward``."""
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
 
 
 def _is_known(layer: nn.Module) -> bool:
-    """Whether an ensemble of perceptrons can be evaluated with this layer, which has no hooks."""
+    """Return whether the evaluation of an ensemble of perceptrons supports this layer."""
     known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
         type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1
     )

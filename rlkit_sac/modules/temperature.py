@@ -1,4 +1,4 @@
-"""The weight of the entropy against the reward: the temperature, and what may center entropies."""
+"""The temperature, which weights the entropy against the reward, and a mean to center entropies."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ DIRECT_ALPHA_FLOOR = 1e-6
 
 @dataclass(frozen=True)
 class Temperature:
-    r"""Parametrization and bounds of the temperature :math:`\alpha`.
+    r"""The parametrization and the bounds of a temperature :math:`\alpha`.
 
     ============  =================  ==========================================================
     mode          parameter holds    loss of a sample
@@ -27,10 +27,10 @@ class Temperature:
     ``"direct"``  :math:`\alpha`     :math:`\alpha\,(-\log\pi - \bar{\mathcal H})`
     ============  =================  ==========================================================
 
-    :meth:`multiplier` clamps the parameter to its bounds. Where the parameter is outside (a plain
-    training loop does not project), only gradients whose descent leads back inside pass, so that it
-    neither gets stuck nor drifts. The direct parametrization has a floor,
-    :data:`DIRECT_ALPHA_FLOOR`.
+    :meth:`multiplier` clamps the parameter to its bounds. The parameter may be outside, since a
+    plain training loop does not project it. Then only gradients whose descent leads back inside
+    pass, so that the parameter neither gets stuck nor drifts. The direct parametrization has a
+    floor, :data:`DIRECT_ALPHA_FLOOR`.
 
     Source: Haarnoja et al. 2018 (arXiv:1812.05905), eq. 18; ``"log"`` as in the code of that paper.
 
@@ -57,18 +57,18 @@ class Temperature:
         object.__setattr__(self, "_parameter_bounds", bounds)
 
     def initial_parameter(self, alpha_init: float) -> float:
-        """The parameter's start for a temperature ``alpha_init``, moved inside the bounds."""
+        """Return the initial parameter for a temperature ``alpha_init``, clamped to the bounds."""
         lower, upper = self._parameter_bounds
         value = alpha_init if self.mode == "direct" else math.log(alpha_init)
         return min(max(value, lower), upper)
 
     def alpha(self, parameter: Tensor) -> Tensor:
-        r"""The temperature :math:`\alpha` within its bounds; no gradient."""
+        r"""Return the temperature :math:`\alpha` within its bounds, without gradient."""
         inside = parameter.detach().clamp(*self._parameter_bounds)
         return inside if self.mode == "direct" else inside.exp()
 
     def multiplier(self, parameter: Tensor) -> Tensor:
-        r"""What the loss multiplies, :math:`\log\alpha` or :math:`\alpha`, within its bounds."""
+        r"""Return the factor of the loss, :math:`\log\alpha` or :math:`\alpha`, within bounds."""
         inside = _InwardClamp.apply(parameter, *self._parameter_bounds)
         return inside.exp() if self.mode == "exp" else inside
 
@@ -81,7 +81,7 @@ class Temperature:
 class _InwardClamp(torch.autograd.Function):
     """A clamp that lets a gradient through where its descent leads back inside the bounds.
 
-    It judges the gradient that arrives, after masks, importance weights and coefficients.
+    It tests the incoming gradient, which includes masks, importance weights and coefficients.
     """
 
     @staticmethod
@@ -100,16 +100,16 @@ class _InwardClamp(torch.autograd.Function):
 
 
 class RunningLogProb(nn.Module):
-    r"""A running mean of :math:`\log\pi`, subtracted from it before the entropy bonus.
+    r"""A running mean of :math:`\log\pi`, which is subtracted before the entropy bonus.
 
-    The k-th batch moves the mean towards the batch mean with the rate :math:`8/(7+k)`, so the
-    first sets it. It is updated in training mode with gradients enabled only; batches without
+    The k-th batch moves the mean towards the batch mean with the rate :math:`8/(7+k)`, so the first
+    batch sets the mean. It is updated only in training mode with gradients enabled. Batches without
     a valid step are ignored.
 
     Source: the ``normalize_entropy_reward`` option of ALF's ``SacAlgorithm``.
 
     Args:
-        like: a tensor of the dtype and the device.
+        reference: a tensor with the dtype and the device of the mean.
 
     >>> center = RunningLogProb(torch.zeros(()))
     >>> center.update(torch.tensor([2.0, 4.0]))
@@ -120,22 +120,22 @@ class RunningLogProb(nn.Module):
     mean: Tensor
     count: Tensor
 
-    def __init__(self, like: Tensor) -> None:
+    def __init__(self, reference: Tensor) -> None:
         super().__init__()
-        self.register_buffer("mean", like.detach().new_zeros(()))
-        self.register_buffer("count", like.new_zeros((), dtype=torch.int64))
+        self.register_buffer("mean", reference.detach().new_zeros(()))
+        self.register_buffer("count", reference.new_zeros((), dtype=torch.int64))
 
     def update(self, log_prob: Tensor, valid: Tensor | None = None) -> None:
-        """Move towards the mean log-probability of a batch, unless that is not finite.
+        """Move the mean towards the mean log-probability of a batch, if the latter is finite.
 
         Args:
-            log_prob: ``[*]``.
-            valid: bool ``[*]``, or ``None`` if every step is valid.
+            log_prob: log-probabilities ``[*]``.
+            valid: the valid steps, bool ``[*]``; ``None`` if every step is valid.
         """
         if not (self.training and torch.is_grad_enabled()):
             return
         with torch.no_grad():
-            # Selected on the device: a branch would make the processor wait for it.
+            # `torch.where` in place of a branch, which would make the CPU wait for the device.
             mean = masked_mean(log_prob, valid)
             # Terminal states may be NaN, which must not stay in the running mean.
             counts = mean.isfinite() if valid is None else mean.isfinite() & valid.any()
@@ -144,5 +144,5 @@ class RunningLogProb(nn.Module):
             self.mean += torch.where(counts, rate * (mean - self.mean), torch.zeros_like(mean))
 
     def forward(self, log_prob: Tensor) -> Tensor:
-        """``log_prob`` minus the running mean."""
+        """Return ``log_prob`` minus the running mean."""
         return log_prob - self.mean

@@ -1,4 +1,4 @@
-"""Policies made of others: epsilon-greedy ones, those of losses, plain ones for deployment."""
+"""Policies made of other policies: epsilon-greedy, the policies of losses, plain for deployment."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,16 +17,16 @@ from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormali
 class EpsilonGreedy(TensorDictModuleBase):
     r"""A policy whose deterministic mode takes a sample with a small probability.
 
-    Each environment of a batch draws independently. A sample may be the greedy action too, which
-    therefore has the probability :math:`1-\varepsilon+\varepsilon\,\pi(a^*|s)`. With TorchRL's
+    Each environment of a batch decides independently. A sample may also be the greedy action, whose
+    probability is therefore :math:`1-\varepsilon+\varepsilon\,\pi(a^*|s)`. With TorchRL's
     exploration type ``RANDOM`` the policy samples as usual.
 
     Args:
         policy: any module that obeys TorchRL's exploration types.
-        epsilon: probability of a sample, in [0, 1].
+        epsilon: the probability of a sample, in [0, 1].
 
     Raises:
-        ConfigError: for another epsilon.
+        ConfigError: for an epsilon outside [0, 1].
 
     Source: ``epsilon_greedy`` of ALF's ``SacAlgorithm``.
 
@@ -52,12 +52,12 @@ class EpsilonGreedy(TensorDictModuleBase):
         for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
             with set_exploration_type(mode):
                 outs.append(self.policy(tensordict.copy()))
-        greedy, sampled = outs
+        greedy_out, sampled_out = outs
         explore = torch.rand(tensordict.batch_size, device=tensordict.device) < self.epsilon
         for key in self.out_keys:
-            first, second = greedy.get(key), sampled.get(key)
-            each = explore.reshape((*explore.shape, *(1,) * (first.ndim - explore.ndim)))
-            tensordict.set(key, torch.where(each.to(first.device), second, first))
+            greedy, sampled = greedy_out.get(key), sampled_out.get(key)
+            mask = explore.reshape((*explore.shape, *(1,) * (greedy.ndim - explore.ndim)))
+            tensordict.set(key, torch.where(mask.to(greedy.device), sampled, greedy))
         return tensordict
 
 
@@ -68,13 +68,14 @@ def acting_policy(
     epsilon: float | None = None,
     encoder: TensorDictModuleBase | None = None,
 ) -> TensorDictModuleBase:
-    """An actor, a Boltzmann policy, or one after the other, as one module.
+    """Return an actor, a Boltzmann policy, or one after the other, as one module.
 
     Args:
-        parts: the modules that act.
-        normalizer: of the observations that they read.
-        epsilon: makes the deterministic mode of each part epsilon-greedy.
-        encoder: comes before the parts.
+        parts: the modules that act, in order.
+        normalizer: the normalizer of the observations that the parts read.
+        epsilon: the probability of a sample in the deterministic mode of each part, see
+            :class:`EpsilonGreedy`. Default: 0.
+        encoder: an encoder, which runs before the parts.
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> acting_policy([tanh_gaussian_actor(3, [-1.0], [1.0])], epsilon=0.1).in_keys
@@ -89,22 +90,21 @@ def acting_policy(
 
 
 class PlainPolicy(nn.Module):
-    """The deterministic mode of a policy, from tensors to tensors, without TensorDicts.
+    """The deterministic mode of a policy, as a function from tensors to tensors.
 
-    It is a copy in evaluation mode, which later training does not change. Unlike TorchRL's modules
+    It is a copy in evaluation mode, so later training does not change it. Unlike TorchRL's modules
     it can be exported with ``torch.export``.
 
     Args:
-        policy: what ``policy()`` of a loss returns, or a policy that was loaded.
-        action_keys: the entries to return; by default ``action`` or all that is nested under it but
-            log-probabilities, in the order of the policy's ``out_keys``.
+        policy: the result of a loss's ``policy()``, or a loaded policy.
+        action_keys: the entries to return. Default: ``action`` or the entries nested under it,
+            without log-probabilities, in the order of the policy's ``out_keys``.
 
     Attributes:
-        in_keys: names of the tensors to call it with, in order.
+        in_keys: names of the input tensors, in order.
         action_keys: names of the actions.
-        out_keys: names of the tensors it returns: the actions, and of a policy with memory the
-            states for its next step. A single one is returned by itself, several as a tuple in this
-            order.
+        out_keys: names of the output tensors: the actions, and if the policy has a memory, the
+            states for the next step. Several outputs are returned as a tuple in this order.
 
     >>> from rlkit_sac.modules.actors import tanh_gaussian_actor
     >>> plain = PlainPolicy(tanh_gaussian_actor(3, [-1.0], [1.0]))
@@ -117,18 +117,18 @@ class PlainPolicy(nn.Module):
         self, policy: TensorDictModuleBase, action_keys: Sequence[NestedKey] | None = None
     ) -> None:
         super().__init__()
-        written = [unravel_key(key) for key in policy.out_keys]
+        out_keys = [unravel_key(key) for key in policy.out_keys]
         if action_keys is None:
-            paths = [(key,) if isinstance(key, str) else key for key in written]
-            found = [path for path in paths if path[0] == "action"]
-            action_keys = [path for path in found if not path[-1].endswith("_log_prob")]
+            paths = [(key,) if isinstance(key, str) else key for key in out_keys]
+            nested = [path for path in paths if path[0] == "action"]
+            action_keys = [path for path in nested if not path[-1].endswith("_log_prob")]
         self.action_keys = [unravel_key(key) for key in action_keys]
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
         self.out_keys = [*self.action_keys, *map(next_key, policy_states(policy))]
         self.policy = deepcopy(policy).eval().requires_grad_(False)
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The greedy action ``[B, ...]`` of each state.
+        """Return the greedy action ``[B, ...]`` of each state.
 
         Args:
             *inputs: one tensor ``[B, ...]`` for each of ``in_keys``.
@@ -137,5 +137,5 @@ class PlainPolicy(nn.Module):
         batch = TensorDict(states, batch_size=inputs[0].shape[:1])
         with set_exploration_type(ExplorationType.DETERMINISTIC):
             out = self.policy(batch)
-        written = tuple(out.get(key) for key in self.out_keys)
-        return written[0] if len(written) == 1 else written
+        outputs = tuple(out.get(key) for key in self.out_keys)
+        return outputs[0] if len(outputs) == 1 else outputs

@@ -1,1 +1,1 @@
-"""Priors: policies that the learned policy is regularized towards."""
+"""Priors: policies towards which the learned policy is regularized."""

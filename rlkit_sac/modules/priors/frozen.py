@@ -1,4 +1,4 @@
-"""Frozen copies of priors, with which losses and policies score actions."""
+"""Frozen copies of priors, with which losses and policies compute log-probabilities."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rlkit_sac.modules.notes import note_property
 
 
 class FrozenPrior(nn.Module):
-    """Scores actions by a copy of a prior that keeps its weights and stays in evaluation mode.
+    """A copy of a prior that keeps its weights and stays in evaluation mode.
 
     The copy's parameters are buffers: optimizers do not see them, but state dicts, casts and moves
     to another device include them.
 
     Args:
         prior: any module with ``in_keys`` and ``get_dist(tensordict)``.
-        part: the part of the action that the prior is for; it then reads
+        part: the part of the action that the prior describes. The prior then reads
             ``("prev_action", part)`` in place of ``prev_action``. Default: the whole action.
 
     Raises:
@@ -67,12 +67,12 @@ class FrozenPrior(nn.Module):
         return self
 
     def log_prob(self, states: TensorDictBase, action: Tensor, key: NestedKey) -> Tensor:
-        """Log-density ``[*]`` of continuous actions; gradients flow to them.
+        """Return the log-density ``[*]`` of continuous actions, with gradients to the actions.
 
         Args:
-            states: ``[*]``, with what the prior reads.
-            action: ``[*, D]``.
-            key: of the action, by which a prior over several parts knows it.
+            states: the states ``[*]``, with the entries that the prior reads.
+            action: the actions ``[*, D]``.
+            key: the key of the action, by which a prior over several parts finds its part.
         """
         dist = self._dist(states, key)
         log_prob = dist.log_prob(action)
@@ -82,11 +82,11 @@ class FrozenPrior(nn.Module):
     def log_prob_of_each_dimension(
         self, states: TensorDictBase, action: Tensor, key: NestedKey
     ) -> Tensor:
-        """Log-density ``[*, D]`` of each dimension of continuous actions; as :meth:`log_prob`."""
+        """Return the log-density ``[*, D]`` of each dimension of actions, see :meth:`log_prob`."""
         dist = self._dist(states, key)
         if hasattr(dist, "log_probs"):
             return dist.log_probs(action)
-        return dist.base_dist.log_prob(action)  # type: ignore[attr-defined]  # of an Independent
+        return dist.base_dist.log_prob(action)  # type: ignore[attr-defined]  # it is Independent
 
     def log_prob_of_each_action(
         self,
@@ -95,14 +95,14 @@ class FrozenPrior(nn.Module):
         key: NestedKey,
         allowed: Tensor | None = None,
     ) -> Tensor:
-        """Log-probabilities ``[*, K]`` of all discrete actions, none of minus infinity.
+        """Return finite log-probabilities ``[*, K]`` of all discrete actions.
 
         Args:
-            states: ``[*]``, with what the prior reads.
-            num_actions: K.
-            key: of the action, by which a prior over several parts knows it.
-            allowed: bool ``[*, K]``, the actions over which it is normalized; default all. Where it
-                gives none of them a probability, they are alike.
+            states: the states ``[*]``, with the entries that the prior reads.
+            num_actions: the number K of actions.
+            key: the key of the action, by which a prior over several parts finds its part.
+            allowed: the actions over which the prior is normalized, bool ``[*, K]``. If all of them
+                have the probability 0 under the prior, the result is uniform. Default: all.
         """
         dist = self._dist(states, key)
         logits: Any = getattr(dist, "logits", None)
@@ -112,8 +112,8 @@ class FrozenPrior(nn.Module):
             logits = dist.log_prob(index).movedim(0, -1)
         if allowed is None:
             return normalized_log_prob(logits)
-        # Large ones of forbidden actions would cost the others their digits.
-        logits = getattr(dist, "given_logits", logits)
+        # Large logits of forbidden actions would cost the other logits their precision.
+        logits = getattr(dist, "raw_logits", logits)
         best = mask_logits(logits, allowed).amax(-1, keepdim=True)
         log_prob = normalized_log_prob(
             torch.where(best.isfinite(), torch.minimum(logits, best), logits)
@@ -127,23 +127,22 @@ class FrozenPrior(nn.Module):
         if self._part_key is not None:
             states.set("prev_action", states.get(self._part_key))
         dist = self.prior.get_dist(states)
-        parts = getattr(dist, "dists", None)
-        if parts is None:
+        dists = getattr(dist, "dists", None)
+        if dists is None:
             return dist
-        wanted = unravel_key(key)
-        named = {unravel_key(name): part for name, part in parts.items()}
-        return named[wanted if wanted in named else wanted[-1]]
+        key, dists = unravel_key(key), {unravel_key(name): dist for name, dist in dists.items()}
+        return dists[key if key in dists else key[-1]]
 
 
 def frozen_copy(module: nn.Module) -> nn.Module:
-    """A copy whose parameters are buffers.
+    """Return a copy of a module whose parameters are buffers.
 
     >>> [name for name, _ in frozen_copy(nn.Linear(1, 1)).named_buffers()]
     ['weight', 'bias']
     """
     copy = deepcopy(module)
-    for each in copy.modules():
-        for name, parameter in list(each._parameters.items()):
-            del each._parameters[name]
-            each.register_buffer(name, None if parameter is None else parameter.detach())
+    for part in copy.modules():
+        for name, parameter in list(part._parameters.items()):
+            del part._parameters[name]
+            part.register_buffer(name, None if parameter is None else parameter.detach())
     return copy

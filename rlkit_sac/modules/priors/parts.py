@@ -1,4 +1,4 @@
-"""Priors with independent distributions of the parts of an action, and the uniform one."""
+"""Priors with an independent distribution for each part of an action, and the uniform prior."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from rlkit_sac.errors import ConfigError
 
 
 class FactoredDistribution(Distribution):
-    """Distributions of the parts of an action, each given the parts before it.
+    """A distribution over an action of several parts, each given the parts before it.
 
     Args:
-        dists: by the key or name of the part, as in TorchRL's ``CompositeDistribution``.
+        dists: the distribution of each part, by the part's key or name, as in TorchRL's
+            ``CompositeDistribution``.
     """
 
     arg_constraints = {}  # noqa: RUF012  (torch's own declaration)
@@ -31,7 +32,7 @@ class FactoredDistribution(Distribution):
         super().__init__(next(iter(self.dists.values())).batch_shape, validate_args=False)
 
     def log_prob(self, value: TensorDictBase) -> Tensor:
-        """Log-density ``[*]`` of all parts together, each found under its key."""
+        """Return the log-density ``[*]`` of all parts together."""
         parts = [dist.log_prob(value.get(key)) for key, dist in self.dists.items()]
         return torch.stack(parts).sum(0)
 
@@ -39,12 +40,12 @@ class FactoredDistribution(Distribution):
 class BoxDistribution(Distribution, ABC):
     """A distribution over a closed box with independent dimensions.
 
-    An action outside of the box, by rounding, is scored as the nearest one inside.
+    An action that is outside the box by rounding counts as the nearest one inside.
 
     Args:
         low: lower bounds ``[D]``.
         high: upper bounds ``[D]``.
-        batch_shape: of the distribution.
+        batch_shape: the batch shape of the distribution.
     """
 
     arg_constraints = {}  # noqa: RUF012  (torch's own declaration)
@@ -54,12 +55,12 @@ class BoxDistribution(Distribution, ABC):
         super().__init__(batch_shape, low.shape, validate_args=False)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-density ``[*]`` of actions ``[*, D]``, in their units."""
+        """Return the log-density ``[*]`` of actions ``[*, D]``, in the units of the action."""
         return self.log_probs(value).sum(-1)
 
     @abstractmethod
     def log_probs(self, value: Tensor) -> Tensor:
-        """Log-density of each dimension, ``[*, D]``."""
+        """Return the log-density of each dimension, ``[*, D]``."""
 
 
 class Box(nn.Module):
@@ -90,8 +91,8 @@ class PartwisePrior(nn.Module):
     """A prior with a distribution for each part of an action, independent of the others.
 
     Args:
-        action_spec: of one action: a box ``[D]``, a categorical one, or both in a composite spec
-            for hybrid actions.
+        action_spec: the spec of one action: a box ``[D]``, a categorical spec, or both in a
+            composite spec for hybrid actions.
 
     Raises:
         ConfigError: for another spec or bounds that are not finite.
@@ -108,7 +109,7 @@ class PartwisePrior(nn.Module):
         )
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
-        """The distribution over one action, or over its parts.
+        """Return the distribution over one action, or over its parts.
 
         Args:
             tensordict: states ``[*]`` with the entries of ``in_keys``.
@@ -123,26 +124,26 @@ class PartwisePrior(nn.Module):
 
     @abstractmethod
     def _box_distribution(self, name: str, box: Box, states: TensorDictBase) -> Distribution:
-        """The distribution over a continuous part."""
+        """Return the distribution over a continuous part."""
 
     @abstractmethod
     def _index_distribution(self, name: str, index: Index, states: TensorDictBase) -> Distribution:
-        """The distribution over a discrete part."""
+        """Return the distribution over a discrete part."""
 
     def num_actions(self) -> int | None:
-        """Number K of discrete actions; ``None`` where there are none."""
+        """Return the number K of discrete actions; ``None`` without discrete actions."""
         return next((part.num_actions for part in self._parts if isinstance(part, Index)), None)
 
 
 def action_parts(spec: TensorSpec) -> dict[str, TensorSpec]:
-    """The spec of each part of one action, by its name in the action.
+    """Return the spec of each part of one action, by the part's name in the action.
 
     Args:
-        spec: of one action, or a composite spec with the action under ``action``. An action without
-            parts has the name ``""``.
+        spec: the spec of one action, or a composite spec with the action under ``action``. An
+            action without parts has the name ``""``.
 
     Raises:
-        ConfigError: for anything but a box and a categorical index.
+        ConfigError: for a spec other than a box or a categorical index.
 
     >>> box, index = Bounded(-1.0, 1.0, (2,)), CategoricalSpec(3)
     >>> list(action_parts(Composite(continuous=box, discrete=index)))
@@ -174,20 +175,20 @@ class BoxUniform(BoxDistribution):
     """
 
     def log_probs(self, value: Tensor) -> Tensor:
-        """Log-density of each dimension, ``[*, D]``."""
+        """Return the log-density of each dimension, ``[*, D]``."""
         return -(self.high - self.low).log().to(value).expand(value.shape)
 
 
 class UniformPrior(PartwisePrior):
-    r"""The uniform distribution over actions.
+    r"""A prior with the uniform distribution over actions.
 
-    Its log-density is :math:`-\sum_d\log(\text{high}_d-\text{low}_d)`, or :math:`-\log K`. The
-    divergence from it is minus the entropy, up to this constant. The density is finite on the
-    closed box, whose bounds a saturated tanh reaches exactly.
+    The log-density is :math:`-\sum_d\log(\text{high}_d-\text{low}_d)`, or :math:`-\log K`. The
+    divergence from this prior is minus the entropy, up to this constant. The density is finite on
+    the closed box, since a saturated tanh reaches the bounds exactly.
 
     Args:
-        action_spec: of one action: a box ``[D]``, a categorical one, or both in a composite spec
-            for hybrid actions.
+        action_spec: the spec of one action: a box ``[D]``, a categorical spec, or both in a
+            composite spec for hybrid actions.
 
     Raises:
         ConfigError: for another spec or bounds that are not finite.
@@ -201,7 +202,7 @@ class UniformPrior(PartwisePrior):
     def __init__(self, action_spec: TensorSpec) -> None:
         super().__init__(action_spec)
         self.in_keys: list[NestedKey] = []
-        # Of a policy over discrete actions from this prior, in nats.
+        # The largest divergence of a discrete policy from this prior, in nats.
         self.largest_divergence = math.log(self.num_actions() or 1)
 
     def _box_distribution(self, name: str, box: Box, states: TensorDictBase) -> Distribution:

@@ -12,23 +12,23 @@ from torch import nn
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.allowed_actions import note_logits
+from rlkit_sac.modules.allowed_actions import set_raw_logits
 from rlkit_sac.modules.normalization import NormalizedPolicy
 from rlkit_sac.modules.notes import note_property
 from rlkit_sac.modules.priors.parts import FactoredDistribution
 
 
 class PolicyPrior(nn.Module):
-    """The distribution of a policy, such as one cloned from an expert or written by hand.
+    """A prior with the distribution of a policy, such as one cloned from an expert.
 
     A loss keeps a frozen copy: neither its weights nor the statistics of its observation normalizer
-    change. The parts of a policy with several action parts are conditioned on the preceding parts
+    change. If the policy has several action parts, each part is conditioned on the preceding parts
     of the learned policy's action.
 
     Args:
-        actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: what ``policy()`` of a
-            loss returns, or :func:`~rlkit_sac.runs.load_policy` for a run directory. Losses refuse
-            one with memory.
+        actor: a TorchRL ``ProbabilisticActor``, or a policy of this package: the result of a loss's
+            ``policy()``, or of :func:`~rlkit_sac.runs.load_policy` for a run directory. Losses
+            refuse policies with memory.
 
     Raises:
         ConfigError: for a module without a distribution.
@@ -59,25 +59,25 @@ class PolicyPrior(nn.Module):
     note = note_property("actor")
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
-        """The policy's distribution, or that of each part by the key of its action.
+        """Return the policy's distribution. With several parts, each has one under its action key.
 
         Args:
-            tensordict: states ``[*]`` with the entries of ``in_keys``, and for a policy of several
-                parts the action of those that others depend on.
+            tensordict: states ``[*]`` with the entries of ``in_keys``. If parts of the action
+                depend on other parts, it must hold those parts, too.
         """
         states = tensordict.copy()
         dists: dict[NestedKey, Distribution] = {}
         for step in _steps(self.actor):
             if hasattr(step, "get_dist"):
                 dist = dists[_action_key(step)] = step.get_dist(states)
-                note_logits(dist, step, states)
+                set_raw_logits(dist, step, states)
             else:
                 states = step(states)
         return next(iter(dists.values())) if len(dists) == 1 else FactoredDistribution(dists)
 
 
 def _steps(policy: nn.Module) -> Iterator[Any]:
-    """The steps of a policy in order, down to the modules that draw a part of the action."""
+    """Yield the steps of a policy in order, down to the modules that sample parts of the action."""
     if isinstance(policy, TensorDictSequential):
         for module in policy.module:
             yield from _steps(module)

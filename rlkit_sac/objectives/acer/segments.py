@@ -49,7 +49,7 @@ def policy_log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
     assert isinstance(policy, Categorical)
     logits = policy.logits
     if allowed is not None:
-        logits = getattr(policy, "given_logits", logits)
+        logits = getattr(policy, "raw_logits", logits)
     wide = upcast(logits)
     same = wide is logits and allowed is None
     return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)

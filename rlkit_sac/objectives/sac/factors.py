@@ -333,7 +333,7 @@ class DiscreteFactor(Factor):
                 f"the actor has {dist.logits.shape[-1]} actions, but qvalue_network writes "
                 f"{num_actions} values"
             )
-        logits = dist.logits if allowed is None else getattr(dist, "given_logits", dist.logits)
+        logits = dist.logits if allowed is None else getattr(dist, "raw_logits", dist.logits)
         return normalized_log_prob(logits, allowed)
 
     def sample(

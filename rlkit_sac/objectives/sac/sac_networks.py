@@ -259,7 +259,7 @@ class SACNetworks(LossContract):
 
     @reward_weights.setter
     def reward_weights(self, weights: Tensor | Sequence[float] | None) -> None:
-        self._reward_weights.assign(weights, like=self._reference)
+        self._reward_weights.assign(weights, self._reference)
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number as in every loss; ``alpha_init`` changes a fixed temperature.
