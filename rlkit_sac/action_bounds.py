@@ -1,4 +1,4 @@
-"""The bounds of continuous actions."""
+"""The check of the bounds of continuous actions."""
 
 import torch
 from torch import Tensor
@@ -13,9 +13,9 @@ def check_bounds(low: Tensor, high: Tensor, where: str = "") -> None:
     """Refuse bounds without a finite, positive width in their own precision.
 
     Args:
-        low: lower bounds, any shape.
-        high: upper bounds.
-        where: what has the bounds, for the message.
+        low: lower bounds of any shape.
+        high: upper bounds of the same shape.
+        where: the owner of the bounds for the error, such as ``" of 'continuous'"``.
 
     Raises:
         ConfigError: naming the first dimension whose bounds are not usable.

@@ -1,4 +1,4 @@
-"""Which steps of a batch are valid: neither padded nor left out by a collector."""
+"""The valid steps of a batch: those that are neither padded nor left out by a collector."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TRAJECTORY = ("collector", "traj_ids")
 def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey] = (MASK,)) -> Tensor | None:
     """Return the steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks.
 
-    Masks may be of any type, and have the batch's shape or a trailing dimension of one. Steps of
-    the trajectory -1, which a collector did not collect, are not valid.
+    Masks may have any type. Their shape is the batch's shape, with or without a trailing dimension
+    of one. Steps of the trajectory -1, which a collector did not collect, are not valid.
 
     Raises:
         BatchError: for a mask of another shape.
@@ -38,30 +38,30 @@ def valid_steps(batch: TensorDictBase, mask_keys: Iterable[NestedKey] = (MASK,))
 
 
 def read_step_entry(batch: TensorDictBase, key: NestedKey) -> Tensor | None:
-    """An entry with one number for each step, ``[*batch]``; ``None`` without the entry.
+    """Return an entry with one number for each step, ``[*batch]``; ``None`` without the entry.
 
     Raises:
-        BatchError: for an entry of any other shape than the batch's or a trailing dimension of one.
+        BatchError: for an entry whose shape is neither ``[*batch]`` nor ``[*batch, 1]``.
     """
-    found, shape = batch.get(key, None), batch.batch_size
-    if found is None:
+    entry, shape = batch.get(key, None), batch.batch_size
+    if entry is None:
         return None
-    if found.shape not in (shape, (*shape, 1)):
+    if entry.shape not in (shape, (*shape, 1)):
         raise BatchError(
-            f"{key} has the shape {list(found.shape)}, wanted {list(shape)} or {[*shape, 1]}"
+            f"{key} has the shape {list(entry.shape)}, wanted {list(shape)} or {[*shape, 1]}"
         )
-    return found.reshape(shape)
+    return entry.reshape(shape)
 
 
 def drop_invalid(frames: TensorDictBase, masks: Iterable[NestedKey] = (MASK,)) -> TensorDictBase:
-    """Return the frames ``[n]`` of a batch that are valid; the batch itself if all are.
+    """Return the valid frames ``[n]`` of a batch; the batch itself if all are valid.
 
     Args:
-        frames: ``[*]``.
-        masks: their keys.
+        frames: the batch ``[*]``.
+        masks: the keys of the masks.
 
     Raises:
-        BatchError: as :func:`valid_steps`.
+        BatchError: for a mask of another shape, see :func:`valid_steps`.
 
     >>> from tensordict import TensorDict
     >>> frames = TensorDict(a=torch.arange(3), batch_size=[3])

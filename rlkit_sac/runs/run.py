@@ -88,7 +88,7 @@ class TrainingRun:
         self._graphs, self._most_updates = 0, 1
         self._foreseen = -1  # updates when one that may compile was foreseen
         self._apply_schedules = partial(
-            apply_schedules, config.loss.schedules, config.update.schedules, into=self._update
+            apply_schedules, self._update, config.loss.schedules, config.update.schedules
         )
         self._apply_schedules(self.frames)
         self._end_if_solved()

@@ -1,4 +1,4 @@
-"""A function of a batch as one compiled graph."""
+"""Compilation of a function of a batch to one graph."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ from rlkit_sac.updates.steps import Pass
 NestedKey: TypeAlias = str | tuple[str, ...]
 Result = TypeVar("Result")
 
-#: Most graphs of a forward pass, for batches of different shapes or a loss module that changes.
+#: The largest number of graphs for a forward pass. Batches of different shapes, and changes of the
+#: loss module, need different graphs.
 MOST_GRAPHS = 8
 _TOLERANCE = 1e-3
 
@@ -54,29 +55,29 @@ class Computation(ABC, Generic[Result]):
 
     @abstractmethod
     def tensors(self) -> list[Tensor]:
-        """Return what it reads or changes besides the loss module's parameters and buffers."""
+        """Return the tensors that it reads or changes, besides those of the loss module."""
 
     def changed_tensors(self) -> list[Tensor]:
-        """Return what it changes in place."""
+        """Return the tensors that it changes in place."""
         return []
 
     def dependencies(self) -> list[Held]:
-        """Return what a recording depends on besides the loss module."""
+        """Return the objects that a recording depends on, besides the loss module."""
         return []
 
 
 class CompiledComputation(Generic[Result]):
-    """Runs a computation as one compiled graph for each kind of batch.
+    """A computation that runs as one compiled graph for each kind of batch.
 
-    The graph is recorded from a run of the computation itself. Any loss module and network will do
-    whose operations do not depend on the values of tensors. Parameters, buffers, the state of
-    optimizers, the batch and random numbers are inputs of the graph. When a number, flag or tensor
-    that the loss module or an optimizer holds is replaced, a new graph is made; when it is put
+    The graph is recorded from a run of the computation itself. This works for any loss module and
+    network whose operations do not depend on the values of tensors. Parameters, buffers, the state
+    of optimizers, the batch and random numbers are inputs of the graph. If a number, flag or tensor
+    of the loss module or of an optimizer is replaced, a new graph is made. If the old value is put
     back, the earlier graph is used again.
 
-    With ``cuda_graph`` the compiled graph is captured as a CUDA graph on a GPU, whose results are
-    compared with those of the computation. If the computation cannot be recorded or compiled, a
-    warning says so and the caller runs it.
+    With ``cuda_graph`` the compiled graph is captured as a CUDA graph on a GPU, and its results are
+    compared with the results of the computation. If the computation cannot be recorded or compiled,
+    a warning says so and the caller runs it.
 
     Args:
         computation: the computation to compile.
@@ -86,8 +87,8 @@ class CompiledComputation(Generic[Result]):
             ``False``.
 
     Attributes:
-        compile_context: makes a context in which each graph is recorded and compiled.
-        made: number of graphs so far.
+        compile_context: a function that makes a context, in which a graph is recorded and compiled.
+        num_graphs: number of graphs so far.
     """
 
     compile_context: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -99,7 +100,7 @@ class CompiledComputation(Generic[Result]):
         self.num_graphs = 0
 
     def __call__(self, batch: TensorDictBase, due: Pass) -> Result | None:
-        """Return what the computation returns; do nothing and return None without a graph."""
+        """Return the result of the computation; without a graph do nothing and return ``None``."""
         entries = dict(batch.items(True, True))
         program = self._program(batch, entries, due)
         return None if program is None else program(batch, entries)
@@ -112,9 +113,9 @@ class CompiledComputation(Generic[Result]):
         layout = ((k, x.shape, x.stride(), x.dtype, x.device) for k, x in entries.items())
         kind = due, mode, batch.batch_size, *layout
         programs = self._programs.get(kind, [])
-        for place, program in enumerate(programs):
+        for i, program in enumerate(programs):
             if program.fingerprint.change() is None:
-                programs.insert(0, programs.pop(place))  # the next batch is likely to use it too
+                programs.insert(0, programs.pop(i))  # the next batch is likely to use it too
                 return program
         if self._attempts[due] > MOST_GRAPHS:
             return None
@@ -123,7 +124,7 @@ class CompiledComputation(Generic[Result]):
         if self._attempts[due] > MOST_GRAPHS:
             self._warn(
                 f"{MOST_GRAPHS} graphs were made for batches of different shapes or changes of the "
-                "loss module; updates that none of them fits"
+                "loss module; updates that fit none of them"
             )
             return None
         try:
@@ -146,11 +147,11 @@ class _Program(Generic[Result]):
 
     Args:
         computation: the computation to record.
-        batch: an example, which is not changed.
+        batch: an example of a batch; it is not changed.
         due: the steps that are due.
         bfloat16: whether the factors of large matrix products are rounded to bfloat16, where the
             processor has instructions for it.
-        cuda_graph: whether it is captured as a CUDA graph on a GPU.
+        cuda_graph: whether the compiled graph is captured as a CUDA graph on a GPU.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class _Program(Generic[Result]):
         bfloat16: bool = False,
         cuda_graph: bool = False,
     ) -> None:
-        # Not part of PyTorch's public interface, so that importing it may fail: see the class.
+        # Not public in PyTorch. If the import fails, updates run uncompiled.
         from torch.utils._pytree import tree_flatten, tree_unflatten
 
         self._computation = computation
@@ -171,13 +172,13 @@ class _Program(Generic[Result]):
         tensors += batch.values(True, True)
 
         def run() -> list[Tensor]:
-            own = batch.copy()
-            leaves, spec = tree_flatten(computation(own, due))
+            copy = batch.copy()
+            leaves, spec = tree_flatten(computation(copy, due))
             self._present = [leaf is not None for leaf in leaves]
             self._unflatten = partial(tree_unflatten, treespec=spec)
             written = {
                 key: value
-                for key, value in own.items(True, True)
+                for key, value in copy.items(True, True)
                 if value is not batch.get(key, None)
             }
             self._written = tuple(written)
@@ -189,8 +190,8 @@ class _Program(Generic[Result]):
             blank = [draw() for draw in self._draws]
         entries = {id(value): key for key, value in batch.items(True, True)}
         self._inputs = list(recording.inputs)
-        keys = [(place, entries.get(id(value))) for place, value in enumerate(self._inputs)]
-        self._keys = [(place, key) for place, key in keys if key is not None]
+        keys = [(i, entries.get(id(value))) for i, value in enumerate(self._inputs)]
+        self._keys = [(i, key) for i, key in keys if key is not None]
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
         self._verify(batch, due)
         examples = [*recording.inputs, *blank]
@@ -204,7 +205,7 @@ class _Program(Generic[Result]):
     def _capture(self, batch: TensorDictBase, due: Pass, examples: Sequence[Tensor]) -> None:
         """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
         compiled, module = self._compiled, self._computation.loss_module
-        varying = [place for place, _ in self._keys]
+        varying = [i for i, _ in self._keys]
         varying += range(len(self._inputs), len(examples))
         try:
             with preserve_state(module, changes=self._computation.changed_tensors()):
@@ -221,62 +222,63 @@ class _Program(Generic[Result]):
     def _verify(self, batch: TensorDictBase, due: Pass) -> None:
         """Compare the graph with the computation on another batch.
 
-        Values that left PyTorch unnoticed while recording are constants of the graph.
+        A value that leaves PyTorch during the recording, as with ``tolist()``, is a constant of the
+        graph.
         """
         from torch.utils._pytree import tree_leaves
 
         computation, runs = self._computation, []
         other = batch.apply(lambda value: value * 0.3 + 0.1 if value.is_floating_point() else value)
-        for run in (computation, lambda changed, _: self(changed, dict(changed.items(True, True)))):
-            changed, changes = other.copy(), computation.changed_tensors()
+        for run in (computation, lambda batch, _: self(batch, dict(batch.items(True, True)))):
+            copy, changes = other.copy(), computation.changed_tensors()
             with preserve_state(computation.loss_module, changes=changes):
-                found = tree_leaves(run(changed, due))
-                found += [changed.get(key) for key in self._written]
-                found += [tensor.detach().clone() for tensor in changes]
-            runs.append(found)
-        for wanted, found in zip(*runs, strict=True):
-            if wanted is not None and not _nearly_equal(found, wanted):
+                results = tree_leaves(run(copy, due))
+                results += [copy.get(key) for key in self._written]
+                results += [tensor.detach().clone() for tensor in changes]
+            runs.append(results)
+        for wanted, got in zip(*runs, strict=True):
+            if wanted is not None and not _nearly_equal(got, wanted):
                 raise NotRecordable(
-                    "the graph computes something else for another batch: values of tensors leave "
-                    "PyTorch, as with numpy() or tolist()"
+                    "the graph gives other results than the loss for another batch: values of "
+                    "tensors leave PyTorch, as with numpy() or tolist()"
                 )
 
     def __call__(self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor]) -> Result:
         inputs = self._inputs.copy()
-        for place, key in self._keys:
-            inputs[place] = entries[key]
+        for i, key in self._keys:
+            inputs[i] = entries[key]
         with torch.no_grad():
-            drawn = [draw() for draw in self._draws]
-            values = list(self._compiled(*inputs, *drawn))
+            random_inputs = [draw() for draw in self._draws]
+            values = list(self._compiled(*inputs, *random_inputs))
         for key in reversed(self._written):
             batch.set(key, values.pop())
         remaining = iter(values)
-        leaves = [next(remaining) if each else None for each in self._present]
+        leaves = [next(remaining) if present else None for present in self._present]
         return self._unflatten(leaves)
 
 
 def _separate_aliases(batch: TensorDictBase) -> TensorDictBase:
     """Return the batch with a separate tensor for each entry: in later batches they may differ."""
-    own, seen = batch.copy(), set()
+    copy, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
-            own.set(key, with_strides(value))
+            copy.set(key, with_strides(value))
         seen.add(id(value))
-    return own
+    return copy
 
 
 def _record_computation(
     run: Callable[[], list[Tensor]], tensors: list[Tensor], computation: Computation[Any]
 ) -> tuple[Fingerprint, Recording]:
-    """Return a recording and the fingerprint of what it depends on.
+    """Return a recording, and the fingerprint of the objects that it depends on.
 
-    The first call of a loss module may still create parts of it: then it is recorded once more.
+    The first call of a loss module may still create parts of it. Then it is recorded once more.
     """
     for _ in range(2):
         fingerprint = Fingerprint(computation.loss_module, *computation.dependencies())
-        drawn = random.getstate(), str(np.random.get_state())
+        random_state = random.getstate(), str(np.random.get_state())
         recording = record(run, tensors)
-        if drawn != (random.getstate(), str(np.random.get_state())):
+        if random_state != (random.getstate(), str(np.random.get_state())):
             raise NotRecordable("random numbers are drawn outside of PyTorch")
         if (changed := fingerprint.change()) is None:
             return fingerprint, recording
@@ -287,9 +289,9 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def _nearly_equal(found: Tensor, wanted: Tensor) -> bool:
-    """Return whether two tensors agree within what another order of summation can change."""
+def _nearly_equal(got: Tensor, wanted: Tensor) -> bool:
+    """Return whether two tensors are equal up to rounding, such as of another summation order."""
     if not bool(wanted.isfinite().all()):
         return True
-    found, wanted = found.double(), wanted.double()
-    return bool((found - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))
+    got, wanted = got.double(), wanted.double()
+    return bool((got - wanted).norm() <= _TOLERANCE * (1e-3 + wanted.norm()))

@@ -20,8 +20,9 @@ class Gradients(NamedTuple):
     """The gradients of one optimizer's parameters.
 
     Attributes:
-        values: in the order of the parameters; ``None`` where the losses do not depend on one.
-        norm: L2 norm of all of them together.
+        values: the gradients in the order of the parameters; ``None`` for a parameter that the
+            losses do not depend on.
+        norm: the L2 norm of all gradients together.
     """
 
     values: tuple[Tensor | None, ...]
@@ -32,10 +33,10 @@ class Losses(NamedTuple):
     """The output of a loss module for a batch, and the gradients of its losses.
 
     Attributes:
-        scalars: all that the loss module returns, detached; of later passes of an update the
-            losses of their steps alone.
-        gradients: for each step, by the names of its optimizers.
-        watched: the losses of the steps and the norms of their gradients in one vector, in the
+        scalars: the outputs of the loss module, detached. After the first pass of an update, only
+            the losses of the pass's steps.
+        gradients: the gradients of each step, by the name of the optimizer.
+        watched: the losses of the steps and the norms of their gradients, in one vector, in the
             order of :func:`watched_names`. All of them must be finite.
     """
 
@@ -45,11 +46,11 @@ class Losses(NamedTuple):
 
 
 class LossGradients(Computation[Losses]):
-    """Runs a loss module and differentiates its losses.
+    """A computation that runs a loss module and differentiates its losses.
 
     Args:
         loss_module: any TorchRL loss module.
-        parameters: those of each optimizer, by its name.
+        parameters: the parameters of each optimizer, by the optimizer's name.
     """
 
     def __init__(self, loss_module: LossModule, parameters: Mapping[str, Sequence[Tensor]]) -> None:
@@ -60,8 +61,8 @@ class LossGradients(Computation[Losses]):
         """Run one forward pass and differentiate the losses of its steps.
 
         Args:
-            batch: input of the loss module, which may add entries to it in the first pass.
-            due: the steps whose gradients are computed.
+            batch: the input of the loss module. In the first pass the loss may add entries to it.
+            due: the steps that are due.
 
         Raises:
             ConfigError: for a loss module that does not return a TensorDict with a scalar for each
@@ -71,10 +72,10 @@ class LossGradients(Computation[Losses]):
         out = self._forward(batch if due.first else batch.copy(), steps)
         gradients = {step: self._differentiate(step, out) for step in steps}
         watched = [out[name].detach() for step in steps for name in step.losses]
-        watched += [each.norm for found in gradients.values() for each in found.values()]
-        kept = out if due.first else [name for step in steps for name in step.losses]
-        # Of TorchRL's losses some return values of each transition, too.
-        scalars = {name: out[name].detach() for name in kept if not out[name].ndim}
+        watched += [part.norm for parts in gradients.values() for part in parts.values()]
+        names = out if due.first else [name for step in steps for name in step.losses]
+        # Some of TorchRL's losses also return one number for each transition.
+        scalars = {name: out[name].detach() for name in names if not out[name].ndim}
         return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
 
     def tensors(self) -> list[Tensor]:
@@ -101,19 +102,19 @@ class LossGradients(Computation[Losses]):
         flat = torch.autograd.grad(
             total, list(chain(*parameters.values())), retain_graph=True, allow_unused=True
         )
-        found: dict[str, Gradients] = {}
+        gradients: dict[str, Gradients] = {}
         start = 0
-        for name, own in parameters.items():
-            values = flat[start : start + len(own)]
-            start += len(own)
+        for name, tensors in parameters.items():
+            values = flat[start : start + len(tensors)]
+            start += len(tensors)
             if all(gradient is None for gradient in values):
                 raise ConfigError(
                     f"no gradient of {', '.join(step.losses)} reaches the parameters of the "
                     f"optimizer {name!r}: pass it the loss module's parameters, not those of the "
                     "networks it was made from"
                 )
-            found[name] = add_norm(values)
-        return found
+            gradients[name] = add_norm(values)
+        return gradients
 
 
 def watched_names(steps: Sequence[LossStep]) -> list[str]:
@@ -143,7 +144,7 @@ def clip_gradients(gradients: Gradients, bound: float | Tensor | None) -> tuple[
 def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
     """Return a gradient with the strides of its parameter.
 
-    Fused optimizers read both by their position in memory. ``backward()`` ensures that the strides
+    Fused optimizers read both tensors in the order of memory. ``backward()`` makes the strides
     match, ``autograd.grad`` does not: the gradient of a vmapped layer comes transposed.
 
     >>> match_strides(torch.zeros(2, 3).T, torch.zeros(3, 2)).stride()
@@ -155,7 +156,7 @@ def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
 
 
 def add_norm(values: Sequence[Tensor | None]) -> Gradients:
-    """Return gradients, one at least of which is not ``None``, with their norm.
+    """Return gradients with their norm. At least one of them must not be ``None``.
 
     >>> add_norm([torch.tensor([3.0, 4.0]), None]).norm
     tensor(5.)

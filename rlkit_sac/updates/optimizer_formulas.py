@@ -1,4 +1,4 @@
-"""The steps of PyTorch's optimizers, written out as tensor operations for a graph."""
+"""The steps of PyTorch's optimizers, as tensor operations that a graph can contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSUPPORTED = ("maximize", "amsgrad", "momentum", "centered", "differentiable",
 def has_formula(optimizer: Optimizer) -> bool:
     """Return whether :func:`take_step` computes the optimizer's own step.
 
-    It does for Adam, AdamW and RMSprop without hooks, with a number as the learning rate and
+    This is true for Adam, AdamW and RMSprop without hooks, with a number as the learning rate and
     without the options ``maximize``, ``amsgrad``, ``momentum``, ``centered``, ``differentiable``
     and ``capturable``. Only AdamW may have a weight decay.
 
@@ -32,7 +32,7 @@ def has_formula(optimizer: Optimizer) -> bool:
         isinstance(group["lr"], float | int) and not any(group.get(name) for name in unsupported)
         for group in optimizer.param_groups
     )
-    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # which are not public
+    hooks = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # not public in PyTorch
     hooked = any(getattr(optimizer, name, True) for name in hooks)
     return type(optimizer) in _FORMULAS and plain and not (replaced or hooked)
 
@@ -41,7 +41,7 @@ def place_step_counts(optimizer: Optimizer) -> None:
     """Move the step counts in an optimizer's state to the devices of their parameters.
 
     Args:
-        optimizer: one with a formula; PyTorch keeps the counts of some on the CPU.
+        optimizer: an optimizer with a formula. PyTorch keeps some step counts on the CPU.
 
     >>> optimizer = RMSprop([torch.zeros(1, requires_grad=True)])
     >>> place_step_counts(optimizer)
@@ -60,15 +60,15 @@ def take_step(
 ) -> None:
     """Take one step of an optimizer, in place, on its parameters and its state.
 
-    Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2; RMSprop as
-    ``torch.optim.RMSprop`` documents it. Equal to the optimizer's own step within rounding.
+    The result equals the optimizer's own step up to rounding. Source: Kingma and Ba 2015, algorithm
+    1; Loshchilov and Hutter 2019, algorithm 2; the documentation of ``torch.optim.RMSprop``.
 
     Args:
-        optimizer: one with a formula (:func:`has_formula`), with a state for every parameter that
-            has a gradient; :func:`place_step_counts` was called on it.
-        gradients: in the order of the parameters of all its groups.
-        rates: learning rate of each group, 0-dimensional.
-        moves: bool; if false, nothing changes.
+        optimizer: an optimizer with a formula (:func:`has_formula`), with a state for every
+            parameter that has a gradient. Call :func:`place_step_counts` before.
+        gradients: the gradients in the order of the parameters of all groups.
+        rates: the learning rate of each group, 0-dimensional.
+        moves: whether to take the step, a bool tensor; if false, nothing changes.
 
     Raises:
         NotRecordable: if a parameter with a gradient has no state yet.
@@ -148,7 +148,7 @@ def _set(tensor: Tensor, value: Tensor, moves: Tensor) -> None:
 
 
 def _one_minus_power(base: float, exponents: Tensor) -> Tensor:
-    # With exp(), inductor computes it once, and not anew for every element of a parameter.
+    # Inductor computes exp() once, but a power again for every element of a parameter.
     if base == 0:
         return torch.ones_like(exponents)
     return 1 - (exponents * math.log(base)).exp()

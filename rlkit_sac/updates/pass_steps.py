@@ -1,8 +1,9 @@
-"""The steps of a forward pass as tensor operations without branches on values, for one graph."""
+"""The steps of a forward pass, as tensor operations that one graph can contain."""
 
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -23,9 +24,10 @@ class PassOutcome(NamedTuple):
     """The result of the steps of a forward pass.
 
     Attributes:
-        scalars: those of :class:`~rlkit_sac.updates.gradients.Losses`, and the gradients' norms.
-        finite: bool, whether all losses and gradients were finite so far.
-        watched: :attr:`~rlkit_sac.updates.gradients.Losses.watched`.
+        scalars: the scalars of :class:`~rlkit_sac.updates.gradients.Losses` and the gradients'
+            norms.
+        finite: whether all losses and gradients were finite so far, a bool tensor.
+        watched: the vector :attr:`~rlkit_sac.updates.gradients.Losses.watched`.
     """
 
     scalars: dict[str, Tensor]
@@ -34,19 +36,19 @@ class PassOutcome(NamedTuple):
 
 
 class PassSteps(Computation[PassOutcome]):
-    """Takes the steps of a forward pass: losses, gradients, optimizers, targets.
+    """A computation that takes the steps of a forward pass: losses, optimizers, targets.
 
-    If a loss or gradient is not finite, no parameter, optimizer state or target changes, neither
-    then nor later, until :attr:`finite` is filled again. The state of the optimizers stays in
+    If a loss or gradient is not finite, no parameter, optimizer state or target changes from then
+    on, until :attr:`finite` is set to true again. The state of the optimizers stays in
     ``optimizer.state``. Numbers that schedules change are tensors, set by :meth:`read_numbers`.
 
     Args:
-        gradients: the losses and their gradients.
-        optimizers: by name.
-        target_updater: moves the targets; ``None`` for an update without a target step.
+        gradients: the computation of the losses and their gradients.
+        optimizers: the optimizers by name.
+        target_updater: the updater of the targets; ``None`` for an update without a target step.
 
     Attributes:
-        finite: bool, whether all losses and gradients were finite so far.
+        finite: whether all losses and gradients were finite so far, a bool tensor.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class PassSteps(Computation[PassOutcome]):
         device = next(iter(self._rates.values()))[0].device
         self._tau, self._max_norm = (_make_number(device) for _ in range(2))
         self.finite = torch.ones((), dtype=torch.bool, device=device)
-        self._read: list[list[float]] = []
+        self._numbers: list[list[float]] = []
 
     def is_supported(self) -> bool:
         """Return whether all optimizers and the target updater can be part of a graph."""
@@ -72,55 +74,55 @@ class PassSteps(Computation[PassOutcome]):
 
     def __call__(self, batch: TensorDictBase, due: Pass) -> PassOutcome:
         """Take the steps that are due; the loss module may add entries to the batch."""
-        found = self._gradients(batch, due)
-        finite = self.finite & found.watched.isfinite().all()
+        losses = self._gradients(batch, due)
+        finite = self.finite & losses.watched.isfinite().all()
         self.finite.copy_(finite)
         norms: dict[str, Tensor] = {}
         for step in due.steps:
             if isinstance(step, TargetStep):
                 self._move_targets(finite)
                 continue
-            for name, gradients in found.gradients[step].items():
+            for name, gradients in losses.gradients[step].items():
                 norms[f"grad_norm_{name}"] = gradients.norm
                 values = clip_gradients(gradients, self._max_norm)
                 take_step(self._optimizers[name], values, self._rates[name], finite)
                 if hasattr(self.loss_module, "project_parameters"):
                     self.loss_module.project_parameters()
-        return PassOutcome(found.scalars | norms, finite, found.watched)
+        return PassOutcome(losses.scalars | norms, finite, losses.watched)
 
     def read_numbers(self, max_grad_norm: float | None) -> None:
         """Copy learning rates, the rate of the targets and the bound of the norms into tensors.
 
         Args:
-            max_grad_norm: largest norm of the gradient of each optimizer's parameters.
+            max_grad_norm: the largest norm of the gradient of each optimizer's parameters.
         """
         for name, optimizer in self._optimizers.items():
             place_step_counts(optimizer)
             if len(optimizer.param_groups) != len(self._rates[name]):
                 self._rates[name] = _make_rates(optimizer)
-                self._read = []
+                self._numbers = []
         updater = self._target_updater
         numbers = [
-            [group["lr"] for group in each.param_groups] for each in self._optimizers.values()
+            [group["lr"] for group in optimizer.param_groups]
+            for optimizer in self._optimizers.values()
         ]
         numbers += [
             [1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0],
             [math.inf if max_grad_norm is None else max_grad_norm],
         ]
-        if numbers != self._read:
-            self._read = numbers
-            places = [*self._rates.values(), [self._tau], [self._max_norm]]
-            for own, values in zip(places, numbers, strict=True):
-                for place, value in zip(own, values, strict=True):
-                    place.fill_(value)
+        if numbers != self._numbers:
+            self._numbers = numbers
+            tensors = chain(*self._rates.values(), [self._tau, self._max_norm])
+            for tensor, value in zip(tensors, chain(*numbers), strict=True):
+                tensor.fill_(value)
 
     def tensors(self) -> list[Tensor]:
-        """Return what it reads or changes besides the loss module's parameters and buffers."""
+        """Return the tensors that it reads or changes, besides those of the loss module."""
         rates = [rate for rates in self._rates.values() for rate in rates]
         return [*rates, self._tau, self._max_norm, *self.changed_tensors()]
 
     def changed_tensors(self) -> list[Tensor]:
-        """Return what it changes in place."""
+        """Return the tensors that it changes in place."""
         moments = [
             value
             for optimizer in self._optimizers.values()
@@ -132,7 +134,7 @@ class PassSteps(Computation[PassOutcome]):
         return [self.finite, *self._gradients.tensors(), *moments, *targets]
 
     def dependencies(self) -> list[Held]:
-        """Return what a recording depends on besides the loss module."""
+        """Return the objects that a recording depends on, besides the loss module."""
         owners: tuple[dict[str, Any], ...] = (self._optimizers, self._rates)
         held: list[Held] = [("Update", owner, tuple(owner)) for owner in owners]
         for optimizer in self._optimizers.values():
@@ -150,8 +152,8 @@ class PassSteps(Computation[PassOutcome]):
         """Return each parameter that a target follows, with the target."""
         if self._target_updater is None:
             return []
-        # Private names: SoftUpdate moves every target by a number and at once, where the graph
-        # needs a tensor and may move none, and nothing public says which parameters it follows.
+        # Private names: nothing public says which parameters a SoftUpdate follows, and its step
+        # takes a number and always moves, where a graph needs a tensor and may move no target.
         sources, targets = self._target_updater._sources, self._target_updater._targets
         return [
             (source, targets.get(("target_" + path[0], *path[1:])))

@@ -1,4 +1,4 @@
-"""What the processes of a data-parallel learner, its ranks, send each other."""
+"""Communication between the processes (ranks) of a data-parallel learner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlkit_sac.updates.gradients import Gradients, Losses, add_norm
 
 @contextmanager
 def name_lost_ranks() -> Iterator[None]:
-    """Turn the error of a collective operation in the block into a `RunError`.
+    """Turn an error of a collective operation in the block into a `RunError` about a lost rank.
 
     >>> with name_lost_ranks():
     ...     raise RuntimeError("Connection closed by peer")
@@ -36,7 +36,7 @@ def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
     """Give tensors the values that they have on rank 0.
 
     Args:
-        tensors: of the same shapes, in the same order, on every rank.
+        tensors: the tensors, with the same shapes and in the same order on every rank.
         group: the ranks.
 
     Raises:
@@ -51,31 +51,32 @@ def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
 
 
 def average_losses(losses: Losses, group: ProcessGroup) -> Losses:
-    """Return the means over ranks of all scalars, losses and gradients, and the norms of these.
+    """Return the means of all scalars, losses and gradients over ranks, with the gradients' norms.
 
-    They are sent as one vector. A number that is not finite on one rank is not on any.
+    All numbers are sent as one vector. The mean of a number that is not finite on one rank is not
+    finite on any rank.
 
     Args:
-        losses: of this rank's share of a batch.
+        losses: the losses of this rank's share of a batch.
         group: the ranks, whose shares have the same size.
 
     Raises:
         RunError: if a rank is lost.
     """
-    of_steps = [each for found in losses.gradients.values() for each in found.values()]
-    present = [value for each in of_steps for value in each.values if value is not None]
-    means = iter(_average([*losses.scalars.values(), *losses.watched, *present], group))
+    parts = [part for parts in losses.gradients.values() for part in parts.values()]
+    values = [value for part in parts for value in part.values if value is not None]
+    means = iter(_average([*losses.scalars.values(), *losses.watched, *values], group))
     scalars = {name: next(means) for name in losses.scalars}
     watched = [next(means) for _ in losses.watched]
 
     def mean(gradients: Gradients) -> Gradients:
-        return add_norm([None if each is None else next(means) for each in gradients.values])
+        return add_norm([None if value is None else next(means) for value in gradients.values])
 
     gradients = {
-        step: {name: mean(each) for name, each in found.items()}
-        for step, found in losses.gradients.items()
+        step: {name: mean(part) for name, part in parts.items()}
+        for step, parts in losses.gradients.items()
     }
-    norms = [each.norm for found in gradients.values() for each in found.values()]
+    norms = [part.norm for parts in gradients.values() for part in parts.values()]
     watched[len(watched) - len(norms) :] = norms
     return Losses(scalars, gradients, torch.stack(watched) if watched else losses.watched)
 

@@ -1,4 +1,4 @@
-"""When updates and other events are due, by counts of frames or at random."""
+"""Schedules of updates and other events, by counts of frames or at random."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rlkit_sac.updates.process_group import broadcast
 
 
 class UpdateSchedule:
-    """Makes ``utd_ratio`` updates due for each frame after ``learning_starts``.
+    """A schedule of ``utd_ratio`` updates for each frame after ``learning_starts``.
 
     Args:
-        learning_starts: frames before the first update.
+        learning_starts: the number of frames before the first update.
         utd_ratio: updates per frame; below 1 an update is due every few frames.
 
     >>> schedule = UpdateSchedule(learning_starts=10, utd_ratio=0.5)
@@ -30,17 +30,17 @@ class UpdateSchedule:
         """Return the number of updates to make now.
 
         Args:
-            frames: frames of the run so far.
-            made: updates so far.
+            frames: the frames of the run so far.
+            made: the updates of the run so far.
         """
         return int(max(frames - self.learning_starts, 0) * self.utd_ratio) - made
 
 
 class EveryFrames:
-    """Due whenever a batch of frames reaches a multiple of an interval.
+    """A schedule of an event that is due when the frames reach a multiple of an interval.
 
     Args:
-        interval: frames.
+        interval: the number of frames.
 
     >>> every = EveryFrames(10)
     >>> [every.due(before, frames) for before, frames in ((8, 9), (9, 10), (10, 11), (11, 35))]
@@ -57,13 +57,15 @@ class EveryFrames:
 
 @dataclass(eq=False, kw_only=True)
 class ReplaySchedule:
-    """Makes a fixed or random number of updates from replay due after each batch of frames.
+    """A schedule of a fixed or random number of updates from replay after each batch of frames.
 
     Args:
-        n_times_replay: number of updates, or its mean.
-        poisson: draw the number from a Poisson distribution, with torch's global generator.
-        replay_start_size: transitions in replay before the first update, over all processes.
-        group: processes that have as many transitions each, and make the same number of updates.
+        n_times_replay: the number of updates, or the mean number.
+        poisson: whether to draw the number from a Poisson distribution, with torch's global
+            generator.
+        replay_start_size: the transitions in replay before the first update, over all processes.
+        group: processes that make the same number of updates. All have the same number of
+            transitions.
 
     >>> schedule = ReplaySchedule(n_times_replay=4, poisson=False, replay_start_size=100)
     >>> schedule.due(99), schedule.due(100)
@@ -79,7 +81,7 @@ class ReplaySchedule:
         """Return the number of updates to make now.
 
         Args:
-            stored: transitions in the replay of this process.
+            stored: the number of transitions in the replay of this process.
         """
         processes = 1 if self.group is None else self.group.size()
         if stored * processes < self.replay_start_size:

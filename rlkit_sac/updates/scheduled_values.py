@@ -1,4 +1,4 @@
-"""Values of a loss and its update that change with the frames of a run."""
+"""Options of a loss and an update that change with the frames of a run."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ Points = Mapping[str, Mapping[int, float]]
 
 
 def value_at(points: Mapping[int, float], frames: int) -> float:
-    """The value of a schedule: linear between its frames, constant before and after them.
+    """Return the value of a schedule, linear between the points, constant before and after them.
 
     Args:
-        points: values by frames.
-        frames: of the run so far.
+        points: the values by count of frames.
+        frames: the frames of the run so far.
 
     >>> [value_at({100: 1.0, 200: 0.0}, frames) for frames in (0, 150, 300)]
     [1.0, 0.5, 0.0]
     """
-    known = sorted(points.items())
-    for (before, low), (after, high) in pairwise(known):
-        if before <= frames < after:
-            return low + (high - low) * (frames - before) / (after - before)
-    return known[0][1] if frames < known[0][0] else known[-1][1]
+    pairs = sorted(points.items())
+    for (start, start_value), (end, end_value) in pairwise(pairs):
+        if start <= frames < end:
+            return start_value + (end_value - start_value) * (frames - start) / (end - start)
+    return pairs[0][1] if frames < pairs[0][0] else pairs[-1][1]
 
 
-def apply_schedules(loss: Points, update: Points, frames: int, *, into: Update) -> None:
-    """Set the scheduled values of loss and update.
+def apply_schedules(
+    update: Update, loss_schedules: Points, update_schedules: Points, frames: int
+) -> None:
+    """Set the scheduled options of an update and its loss module.
 
     Args:
-        loss: values of the loss by name and frames.
-        update: those of the update.
-        frames: of the run so far.
-        into: the update, with its loss module.
+        update: the update.
+        loss_schedules: the points of the loss's options, by name.
+        update_schedules: the points of the update's options, by name.
+        frames: the frames of the run so far.
     """
-    for name, points in update.items():
+    for name, points in update_schedules.items():
         value = value_at(points, frames)
         if name == "max_grad_norm":
-            into.max_grad_norm = value
+            update.max_grad_norm = value
         elif name == "target_update_tau":
-            into.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
+            update.target_updater.eps = 1.0 - value  # type: ignore[union-attr]
         else:
-            for key, optimizer in into.optimizers.items():
+            for key, optimizer in update.optimizers.items():
                 if name in ("lr", f"lr_{key}"):
                     for group in optimizer.param_groups:
                         group["lr"] = value
-    for name, points in loss.items():
-        into.loss_module.set_scalar(name, value_at(points, frames))
+    for name, points in loss_schedules.items():
+        update.loss_module.set_scalar(name, value_at(points, frames))

@@ -1,4 +1,4 @@
-"""The steps of an update."""
+"""The steps of an update, and the forward passes that they need."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple, TypeAlias
 
 @dataclass(frozen=True)
 class LossStep:
-    """Minimize the sum of some losses over the parameters of some optimizers.
+    """A step that minimizes the sum of some losses over the parameters of some optimizers.
 
     Attributes:
         losses: keys of the loss module's output.
         optimizers: names of the optimizers that take a step.
-        period: 2 takes the step at every second update.
-        recompute: whether this step and those after it use the losses of a new forward pass; this
-            holds for those after it in updates in which this step is not due, too.
+        period: the number of updates from one such step to the next; 2 is every second update.
+        recompute: whether this step and later ones use the losses of a new forward pass. Later
+            steps do so even in updates in which this step is not due.
     """
 
     losses: tuple[str, ...]
@@ -27,10 +27,10 @@ class LossStep:
 
 @dataclass(frozen=True)
 class TargetStep:
-    """Move the target networks.
+    """A step that moves the target networks.
 
     Attributes:
-        period: 2 moves them at every second update.
+        period: the number of updates from one such step to the next; 2 is every second update.
     """
 
     period: int = 1
@@ -40,11 +40,11 @@ Step: TypeAlias = LossStep | TargetStep
 
 
 class Pass(NamedTuple):
-    """Steps with the losses of one forward pass.
+    """A forward pass of the loss module, with the steps that use its losses.
 
     Attributes:
-        steps: in their order.
-        first: whether it is the first one of its update, which writes to the batch.
+        steps: the steps, in order.
+        first: whether this is the first pass of the update, which writes to the batch.
     """
 
     steps: tuple[Step, ...]
@@ -52,7 +52,7 @@ class Pass(NamedTuple):
 
     @property
     def losses(self) -> tuple[LossStep, ...]:
-        """The steps that minimize losses."""
+        """Return the steps that minimize losses."""
         return tuple(step for step in self.steps if isinstance(step, LossStep))
 
 
@@ -60,7 +60,7 @@ def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[l
     """Split the steps of an update into one list for each forward pass.
 
     Args:
-        steps: in the order in which they are taken.
+        steps: the steps, in the order in which they are taken.
         recompute: whether every loss step has a forward pass of its own.
 
     >>> steps = [LossStep(("loss_qvalue",), ("qvalue",)), LossStep(("loss_actor",), ("actor",))]
@@ -78,11 +78,11 @@ def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[l
 
 
 def due_passes(blocks: Sequence[Sequence[Step]], count: int) -> list[Pass]:
-    """Return the forward passes of an update, with the steps that are due; at least one.
+    """Return the forward passes of an update with the steps that are due. There is at least one.
 
     Args:
-        blocks: from :func:`split_at_forward_passes`.
-        count: of the update.
+        blocks: the result of :func:`split_at_forward_passes`.
+        count: the number of the update, from 1.
 
     >>> blocks = [[LossStep(("loss_qvalue",), ("qvalue",)), TargetStep()],
     ...           [LossStep(("loss_actor",), ("actor",), period=2)]]
@@ -94,6 +94,6 @@ def due_passes(blocks: Sequence[Sequence[Step]], count: int) -> list[Pass]:
         steps = tuple(step for step in block if count % step.period == 0)
         if due[-1] and any(isinstance(step, LossStep) for step in steps):
             due.append(steps)
-        else:  # which takes no losses, or the first one
+        else:  # the block has no losses that are due, or is the first one
             due[-1] += steps
     return [Pass(steps, first=number == 0) for number, steps in enumerate(due)]

@@ -35,53 +35,55 @@ from rlkit_sac.updates.steps import (
     split_at_forward_passes,
 )
 
-#: Compiled passes on a GPU before the next look at whether their losses were finite.
+#: The number of compiled passes on a GPU between checks that their losses were finite.
 MOST_UNCHECKED = 100
 
 
 class Update:
-    r"""Runs a loss module, its optimizers and its target updater in a given order.
+    r"""One update of a loss module: gradient steps and moves of the targets, in a given order.
 
-    Published systems differ in what one update is: all losses at once, or temperature, critic and
-    actor one after the other, some of them at every second update only. Here it is a list of steps.
-    By default all losses of an update come from one forward pass; their gradients are computed
-    before the first step is taken. With ``recompute`` each step has a forward pass of its own,
-    which sees the parameters that the step before it has left; that of later steps gives their
-    losses, and the first one all else that the loss module returns or writes.
+    Published systems differ in their updates: some minimize all losses at once, others train
+    temperature, critic and actor one after the other, some of them only at every second update.
+    Here an update is a list of steps. By default all losses of an update come from one forward
+    pass, and their gradients are computed before the first step is taken. With ``recompute`` each
+    step has a forward pass of its own, with the parameters that the step before it has left. Then
+    the first pass gives all scalars and writes to the batch; later passes only give losses.
 
     Args:
         loss_module: any TorchRL loss module that returns a TensorDict with a scalar for each loss.
-        optimizers: by name; each parameter belongs to one optimizer.
-        steps: in the order in which they are taken.
+        optimizers: the optimizers by name; each parameter belongs to one optimizer.
+        steps: the steps, in the order in which they are taken.
         target_updater: TorchRL's ``SoftUpdate`` or ``HardUpdate`` of ``loss_module``; required by a
             :class:`TargetStep`.
-        max_grad_norm: largest norm of the gradient of each optimizer's parameters.
-        recompute: run the loss module anew for every step; see :class:`LossStep` for single steps.
-        compile_from: count of the first update whose forward passes and their steps run as compiled
-            graphs, equal within rounding; ``None`` compiles none. The first update of each step is
-            never compiled, because optimizers create their state in it. Graphs contain Adam, AdamW
-            and RMSprop with the options that the documentation lists, and ``SoftUpdate``; with
-            others they end with the gradients.
-        matmul_precision: kernels of float32 matrix products on a CPU, as
-            :func:`~rlkit_sac.graph.set_matmul_precision` takes them; with ``"bfloat16"`` compiled
-            updates round the factors of hidden layers' products, where the processor or GPU has
-            instructions for it.
-        cuda_graph: capture compiled updates as CUDA graphs on a GPU; not with ``"bfloat16"``.
+        max_grad_norm: the largest norm of the gradient of each optimizer's parameters.
+        recompute: whether every step runs the loss module again; see :class:`LossStep` for single
+            steps.
+        compile_from: the count of the first update that runs as compiled graphs, equal up to
+            rounding; ``None`` compiles no update. The first update of each step is never compiled,
+            because optimizers create their state in it. Graphs contain Adam, AdamW and RMSprop with
+            the options that the documentation lists, and ``SoftUpdate``. With other optimizers or
+            updaters, graphs end with the gradients.
+        matmul_precision: the kernels of float32 matrix products on a CPU, see
+            :func:`~rlkit_sac.graph.set_matmul_precision`. With ``"bfloat16"`` compiled updates
+            round the factors of hidden layers' products, if the processor or GPU has instructions
+            for it.
+        cuda_graph: whether to capture compiled updates as CUDA graphs on a GPU; not with
+            ``"bfloat16"``.
         group: processes that make the same updates, each with its share of a batch, such as
-            ``torch.distributed.group.WORLD``. All parameters and buffers of the loss module begin
-            as those of the first one. Gradients, losses and other scalars are averaged over them
-            before clipping, so that updates with equal shares are those of the joint batch for
-            losses that are means. Compiled graphs end with the gradients. Default: no others.
+            ``torch.distributed.group.WORLD``. All processes start with the parameters and buffers
+            of the first one. Gradients, losses and other scalars are averaged over processes before
+            clipping. So if the losses are means and the shares are equal, the update equals the
+            update with the joint batch. Compiled graphs end with the gradients. Default: a single
+            process.
 
     Raises:
-        ConfigError: for a step that names an unknown optimizer or loss, or a missing updater, and
-            for compiled updates on MPS; in
-            the call, for a loss module that returns something else than scalar losses, and for an
-            optimizer whose parameters the losses do not depend on.
-        RunError: in the call, if a process of ``group`` is lost, and in all of them for a loss or
-            gradient that is not finite, before any parameter
-            changes (with ``recompute``: before those of that step do); for compiled updates on a
-            GPU up to :data:`MOST_UNCHECKED` updates later.
+        ConfigError: for a step that names an unknown optimizer or loss, a missing updater, and
+            compiled updates on MPS; in the call, for a loss module that does not return scalar
+            losses, and for an optimizer whose parameters the losses do not depend on.
+        RunError: in the call, if a process of ``group`` is lost, and for a loss or gradient that is
+            not finite, in all processes and before any parameter changes (with ``recompute``,
+            before this step changes any). For compiled updates on a GPU the error comes up to
+            :data:`MOST_UNCHECKED` updates later.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -152,19 +154,19 @@ class Update:
 
     @property
     def scalar_names(self) -> tuple[str, ...]:
-        """The keys of what a call returns if every step is due, of scalars and what is left out.
+        """The keys of the scalars that a call returns if every step is due.
 
-        For a loss module without ``out_keys``, as some of TorchRL's, those that the steps name.
+        A loss module without ``out_keys``, as some of TorchRL's, has the losses of the steps.
         """
         losses = (name for step in self.steps if isinstance(step, LossStep) for name in step.losses)
-        written = getattr(self.loss_module, "out_keys", None) or dict.fromkeys(losses)
-        return (*written, *(f"grad_norm_{name}" for name in self.optimizers))
+        out_keys = getattr(self.loss_module, "out_keys", None) or dict.fromkeys(losses)
+        return (*out_keys, *(f"grad_norm_{name}" for name in self.optimizers))
 
     def __call__(self, batch: TensorDictBase) -> dict[str, Tensor]:
         """Take the steps that are due.
 
         Args:
-            batch: input of the loss module, which may add entries to it (priorities).
+            batch: the input of the loss module, which may add entries to it (priorities).
 
         Returns:
             The scalars of the loss module and ``grad_norm_<optimizer>`` (before clipping), detached
@@ -172,7 +174,7 @@ class Update:
         """
         self.count += 1
         order = getattr(self.loss_module, "critic_order", None)
-        if order is not None:  # the same in all processes
+        if order is not None:  # all processes must draw the same order
             shared = torch.Generator().manual_seed(self.count)
             order.copy_(torch.randperm(len(order), generator=shared))
         passes = due_passes(self._blocks, self.count)
@@ -180,15 +182,15 @@ class Update:
         is_first = any(self.count <= step.period for due in passes for step in due.losses)
         reached = self.compile_from is not None and self.count >= self.compile_from
         compiled = reached and not is_first
-        whole = compiled and self.group is None and self._pass_steps.is_supported()
+        in_graph = compiled and self.group is None and self._pass_steps.is_supported()
         scalars: dict[str, Tensor] = {}
         with set_matmul_precision(self.matmul_precision):
-            if whole:
+            if in_graph:
                 self._pass_steps.read_numbers(self.max_grad_norm)
             for due in passes:
-                outcome = self._compiled_steps(batch, due) if whole else None
+                outcome = self._compiled_steps(batch, due) if in_graph else None
                 if outcome is None:
-                    scalars |= self._take_steps(batch, due, compiled=compiled and not whole)
+                    scalars |= self._take_steps(batch, due, compiled=compiled and not in_graph)
                     continue
                 scalars |= outcome.scalars
                 self._unchecked.append((self.count, due, outcome))
@@ -199,8 +201,8 @@ class Update:
     def check_finite(self) -> None:
         """Check the losses and gradients of compiled updates since the last check.
 
-        On a GPU the check waits for the device. It is therefore made every 100 compiled passes,
-        and by :meth:`state_dict`.
+        On a GPU the check waits for the device. It is therefore made only every 100 compiled
+        passes, and by :meth:`state_dict`.
 
         Raises:
             RunError: for a loss or gradient that was not finite, whose step was not taken.
@@ -208,41 +210,41 @@ class Update:
         unchecked, self._unchecked = self._unchecked, []
         if unchecked and not torch.stack([outcome.finite for *_, outcome in unchecked]).all():
             self._pass_steps.finite.fill_(True)
-            count, due, outcome = next(each for each in unchecked if not each[2].finite)
+            count, due, outcome = next(entry for entry in unchecked if not entry[2].finite)
             self._raise_not_finite(due, outcome.watched, count)
 
     @property
     def graphs(self) -> int:
-        """Graphs that were compiled so far."""
+        """The number of graphs that were compiled so far."""
         return self._compiled_gradients.num_graphs + self._compiled_steps.num_graphs
 
     def _take_steps(self, batch: TensorDictBase, due: Pass, *, compiled: bool) -> dict[str, Tensor]:
-        """Take the steps of a forward pass, whose gradients may be those of a graph."""
-        self.check_finite()  # of compiled passes before it
-        losses = Pass(due.losses, due.first)
-        found = self._compiled_gradients(batch, losses) if compiled else None
-        if found is None:
-            found = self._gradients(batch, due)
+        """Take the steps of a forward pass, after its gradients, which a graph may compute."""
+        self.check_finite()  # the compiled passes before this one
+        loss_pass = Pass(due.losses, due.first)
+        losses = self._compiled_gradients(batch, loss_pass) if compiled else None
+        if losses is None:
+            losses = self._gradients(batch, due)
         if self.group is not None:
-            found = average_losses(found, self.group)
-        if not found.watched.isfinite().all():
-            self._raise_not_finite(due, found.watched, self.count)
+            losses = average_losses(losses, self.group)
+        if not losses.watched.isfinite().all():
+            self._raise_not_finite(due, losses.watched, self.count)
         norms: dict[str, Tensor] = {}
         for step in due.steps:
             if isinstance(step, TargetStep):
                 assert self.target_updater is not None
                 self.target_updater.step()
                 continue
-            for name, gradients in found.gradients[step].items():
+            for name, gradients in losses.gradients[step].items():
                 norms[f"grad_norm_{name}"] = gradients.norm
                 self._optimizer_step(name, gradients)
-        return found.scalars | norms
+        return losses.scalars | norms
 
     def announce_compiling(self, context: Callable[[], AbstractContextManager[object]]) -> None:
-        """Compile within a context from now on, such as one that tells a user why it takes long.
+        """Compile graphs in a context from now on, such as one that tells the user about the delay.
 
         Args:
-            context: makes one, for each graph.
+            context: a function that makes the context, called for each graph.
         """
         self._compiled_gradients.compile_context = context
         self._compiled_steps.compile_context = context
@@ -252,14 +254,14 @@ class Update:
         self.check_finite()
         return {
             "count": self.count,
-            "optimizers": {name: each.state_dict() for name, each in self.optimizers.items()},
+            "optimizers": {key: value.state_dict() for key, value in self.optimizers.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state; learning rates and other settings stay those of this update.
 
         Raises:
-            ValueError: if the state is of optimizers of other names.
+            ValueError: if the optimizers in the state have other names.
         """
         if set(state["optimizers"]) != set(self.optimizers):
             raise ValueError(
@@ -293,7 +295,7 @@ class Update:
     def _optimizer_step(self, name: str, gradients: Gradients) -> None:
         values = clip_gradients(gradients, self.max_grad_norm)
         for parameter, value in zip(self._parameters(name), values, strict=True):
-            # Fused optimizers read a gradient as if it were laid out like its parameter.
+            # Fused optimizers read a gradient in the memory order of the parameter.
             parameter.grad = None if value is None else match_strides(value, parameter)
         self.optimizers[name].step()
         if hasattr(self.loss_module, "project_parameters"):
@@ -328,6 +330,6 @@ class Update:
 
 
 def _moment(value: Any, parameter: Tensor) -> Any:
-    """An entry of an optimizer's state, laid out in memory like its parameter."""
-    is_like_it = torch.is_tensor(value) and value.shape == parameter.shape
-    return match_strides(value, parameter) if is_like_it else value
+    """Return an entry of an optimizer's state with the strides of its parameter."""
+    has_strides = torch.is_tensor(value) and value.shape == parameter.shape
+    return match_strides(value, parameter) if has_strides else value

@@ -50,7 +50,7 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
     changed = make_loss(config)
     update = make_update(changed, UpdateConfig())
     for frames in (0, 150):
-        apply_schedules(schedules, {}, frames, into=update)
+        apply_schedules(update, schedules, {}, frames)
     wanted = make_loss(PlainContinuousLossConfig(**numbers, fixed_alpha=fixed))
     data, outs = make_data("continuous", 6), []
     for loss in (changed, wanted):
@@ -78,7 +78,7 @@ def test_whatever_else_has_gamma_follows_it_or_is_refused() -> None:
         own_loss("continuous", gamma=each.gamma, reward_normalizer=each).double()
         for each in normalizers
     )
-    apply_schedules({"gamma": {0: 0.5}}, {}, 7, into=make_update(changed, UpdateConfig()))
+    apply_schedules(make_update(changed, UpdateConfig()), {"gamma": {0: 0.5}}, {}, 7)
     data = make_data("continuous", 6)
     for loss in (changed, wanted):
         loss.observe(data)
