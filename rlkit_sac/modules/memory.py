@@ -88,12 +88,11 @@ class _Memory(TensorDictModuleBase):
             reset = is_init.reshape(-1, inputs.shape[-2]).clone()
             reset[:, 0] = False
             rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
-            next_state = tuple(part.reshape(shape) for part in rows)
+            new_state = tuple(part.reshape(shape) for part in rows)
         else:
             state = tuple(part.masked_fill(is_init.unsqueeze(-1), 0.0) for part in state)
-            next_state = recurrent_step(inputs, state, layers)
-        entries = next_state[0][..., -1, :], *next_state
-        for key, entry in zip(memory.out_keys, entries, strict=True):
+            new_state = recurrent_step(inputs, state, layers)
+        for key, entry in zip(memory.out_keys, (new_state[0][..., -1, :], *new_state), strict=True):
             tensordict.set(key, entry)
         return tensordict
 

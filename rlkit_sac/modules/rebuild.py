@@ -152,8 +152,7 @@ def _boltzmann_policy(
     critic: TensorDictModule, num_qvalue_nets: int, **options: Any
 ) -> BoltzmannPolicy:
     critics = stack_critics([critic] * num_qvalue_nets)
-    names = [field.name for field in fields(Temperature)]
-    temperature = Temperature(**{name: options.pop(name) for name in names})
+    temperature = Temperature(**{f.name: options.pop(f.name) for f in fields(Temperature)})
     return BoltzmannPolicy(critics, torch.zeros(()), temperature, **options)
 
 

@@ -1,4 +1,4 @@
-"""The batch that a loss reads: its entries and their checks."""
+"""The entries of a batch that a loss reads, and the checks of these entries."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Transitions:
     Attributes:
         batch: the entries that the losses read, with zeros in invalid steps.
         states: the inputs of networks and priors at s.
-        next_states: the same at s'.
-        valid: bool ``[*]``; ``None`` if every step is valid.
+        next_states: the inputs of networks and priors at s'.
+        valid: the valid steps, bool ``[*]``; ``None`` if every step is valid.
     """
 
     batch: TensorDictBase
@@ -43,18 +43,18 @@ class TransitionKeys:
 
     Args:
         tensor_keys: the accepted keys of the loss.
-        actions: the accepted key of each part of the action, by the entry that holds it.
-        networks: entries that the networks read.
-        priors: entries that the priors read.
-        outcomes: accepted keys of what is read under ``next`` alone.
+        actions: the name of the accepted key of each part of the action, by the part's entry.
+        networks: the entries that the networks read.
+        priors: the entries that the priors read.
+        outcomes: the names of the accepted keys that are read only under ``next``.
         recurrent: whether a network has a memory.
 
     Attributes:
-        actions: see above.
-        outcomes: the accepted key of each outcome, by the entry that holds it.
-        states: entries that are read at a state.
-        next_states: those that are read under ``next``. Entries that describe the previous step
-            are computed from the transition itself for priors and memories, see
+        actions: the names of accepted keys, as above.
+        outcomes: the name of the accepted key of each outcome, by the outcome's entry.
+        states: the entries that are read at a state.
+        next_states: the entries that are read under ``next``. For priors and memories, entries that
+            describe the previous step are computed from the transition itself, see
             :func:`next_state_entry`.
     """
 
@@ -73,7 +73,7 @@ class TransitionKeys:
             unravel_key(("next", getattr(tensor_keys, role))): role for role in outcomes
         }
         self._done = unravel_key(("next", tensor_keys.done))
-        self._unchecked = 100  # batches, which are read to compare their steps
+        self._unchecked = 100  # the number of batches whose steps are still compared
         self._steps_to_next_obs = tensor_keys.steps_to_next_obs
         network_keys = unravel_keys(*networks)
         self.states = [key for key in unravel_keys(*network_keys, *priors) if key not in actions]
@@ -83,7 +83,7 @@ class TransitionKeys:
         ]
 
     def in_keys(self) -> list[NestedKey]:
-        """Every entry that the loss reads."""
+        """Return every entry that the loss reads."""
         next_states = (("next", key) for key in self.next_states)
         return unravel_keys(*self.actions, *self.outcomes, *self.states, *next_states)
 
@@ -98,13 +98,14 @@ class TransitionKeys:
         """Check a batch and select the entries that the loss reads.
 
         Args:
-            tensordict: ``[*]``.
-            in_keys: entries that the loss reads.
-            valid: bool ``[*]``, the steps that are; ``None`` where all are.
-            sequential: what needs sequences ``[*, T]`` of single steps; empty if nothing does.
+            tensordict: the batch ``[*]``.
+            in_keys: the entries that the loss reads.
+            valid: the valid steps, bool ``[*]``; ``None`` if every step is valid.
+            sequential: the name of the part of the loss that needs sequences ``[*, T]`` of single
+                steps, for errors; empty if no part does.
 
         Raises:
-            BatchError: naming the given and the expected entry or shape.
+            BatchError: for a missing entry or a wrong shape.
         """
         # A one-step target has no use for `done`: only `terminated` stops the bootstrap.
         required = [key for key in in_keys if sequential or key != self._done]
@@ -113,10 +114,10 @@ class TransitionKeys:
             required.append(steps)
             previous = [key for key in self.states if key not in self.next_states]
             if sequential or previous:
-                what = sequential or f"a prior that reads {previous[0]!r}"
+                reader = sequential or f"a prior that reads {previous[0]!r}"
                 raise BatchError(
-                    f"{what} needs transitions of one step, but the batch has {steps!r}, as those "
-                    "of TorchRL's MultiStepTransform: leave the transform out"
+                    f"{reader} needs transitions of one step, but the batch has {steps!r}, as "
+                    "after TorchRL's MultiStepTransform: leave the transform out"
                 )
         for key, role in self.outcomes.items():
             if role == "terminated" or (sequential and role == "done"):
@@ -142,12 +143,12 @@ class TransitionKeys:
 
 
 def detach_entries(states: TensorDictBase, keys: Collection[NestedKey]) -> TensorDictBase:
-    """States in which the entries of some keys have no gradient."""
+    """Return the states, without gradients of the entries with some keys."""
     return states.copy().update(states.select(*keys).detach()) if keys else states
 
 
 def unravel_keys(*keys: NestedKey) -> list[NestedKey]:
-    """The keys in TensorDict's canonical form, without duplicates.
+    """Return the keys in TensorDict's canonical form, without duplicates.
 
     >>> unravel_keys("observation", ("observation",), ("next", ("reward",)))
     ['observation', ('next', 'reward')]
@@ -165,15 +166,15 @@ _WRITERS = {
 def check_entries(
     batch: TensorDictBase, keys: Iterable[NestedKey], roles: Mapping[NestedKey, str]
 ) -> None:
-    """Refuse a batch in which one of the keys is missing.
+    """Refuse a batch without one of the keys.
 
     Args:
-        batch: any batch shape.
-        keys: required entries.
+        batch: the batch, of any batch shape.
+        keys: the required entries.
         roles: the argument of ``set_keys`` for a key, if there is one.
 
     Raises:
-        BatchError: naming the key, the entries of the batch and what to do.
+        BatchError: for a missing entry. The error lists the entries of the batch.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -182,23 +183,23 @@ def check_entries(
     rlkit_sac.errors.BatchError: the batch has no entry 'observation'; it holds 'obs'. \
 Add it, or let the networks read what is there
     """
-    held_keys = batch.keys(include_nested=True)
-    missing = [key for key in keys if key not in held_keys]
+    present = batch.keys(include_nested=True)
+    missing = [key for key in keys if key not in present]
     if not missing:
         return
-    held = ", ".join(sorted(repr(key) for key in batch.keys(True, True))) or "nothing"
+    entries = ", ".join(sorted(repr(key) for key in batch.keys(True, True))) or "nothing"
     names = ", ".join(map(repr, missing))
     role = roles.get(missing[0])
-    mend = f"name it with set_keys({role}=...)" if role else "let the networks read what is there"
+    advice = f"name it with set_keys({role}=...)" if role else "let the networks read what is there"
     path = (missing[0],) if isinstance(missing[0], str) else missing[0]
     root = path[path[0] == "next"]
     if root in _WRITERS:
-        mend = f"let the environment write it: {_WRITERS[root]}"
-    raise BatchError(f"the batch has no entry {names}; it holds {held}. Add it, or {mend}")
+        advice = f"let the environment write it: {_WRITERS[root]}"
+    raise BatchError(f"the batch has no entry {names}; it holds {entries}. Add it, or {advice}")
 
 
 def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
-    """Return the steps ``[*, T, 1]`` after which the trajectory does not go on in the row."""
+    """Return the steps ``[*, T, 1]`` that the next step of their row does not continue."""
     if valid is None:
         return done
     last, invalid = torch.zeros_like(done[..., -1:, :]), ~valid.unsqueeze(-1)
@@ -206,24 +207,25 @@ def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def check_consecutive(
-    what: str, batch: TensorDictBase, keys: Iterable[NestedKey], done: Tensor, valid: Tensor | None
+    user: str, batch: TensorDictBase, keys: Iterable[NestedKey], done: Tensor, valid: Tensor | None
 ) -> None:
-    """Refuse rows in which a step is not the one that follows the step before it.
+    """Refuse rows whose steps are not consecutive.
 
-    It is where the next state of the one is the state of the other. As transforms of a buffer may
-    stack or shift observations at sampling, it suffices that some number which a step changes
-    agrees, where ``index``, the place in the storage, moves alike in a third of the steps. Rows
-    ``[*, T]`` without ``index`` of which no step follows, such as random numbers, are warned of.
+    Two steps are consecutive if the next state of the first is the state of the second. A buffer's
+    transforms may stack or shift observations when they are sampled. So if ``index``, the position
+    in the storage, advances by the same number in a third of the steps, one equal number that a
+    step changes is enough. Rows ``[*, T]`` without ``index`` in which no two steps are consecutive,
+    such as random numbers, only cause a warning.
 
     Args:
-        what: needs such rows.
-        batch: ``[*, T]``.
-        keys: entries of the states.
-        done: ``[*, T, 1]``, where a step need not be followed by its successor.
-        valid: bool ``[*, T]``, or ``None`` where every step is valid.
+        user: the name of the part of the loss that needs consecutive steps, for the error.
+        batch: the batch ``[*, T]``.
+        keys: the entries of the states.
+        done: the ends of episodes, ``[*, T, 1]``; the next step is then not compared.
+        valid: the valid steps, bool ``[*, T]``; ``None`` if every step is valid.
 
     Raises:
-        BatchError: naming the first such row and step.
+        BatchError: for rows that are not consecutive. The error names the first such step.
 
     >>> from tensordict import TensorDict
     >>> following = TensorDict(position=torch.tensor([[6, 7, 9]]), batch_size=[1, 3])
@@ -233,29 +235,29 @@ def check_consecutive(
     rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
     """
     follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
-    after = batch["next"]
-    # Masks and flags are not compared: they tell little of a state.
-    known = [key for key in keys if batch.get(key).dtype != torch.bool]
-    known = [key for key in known if batch.get(key).shape == after.get(key).shape]
-    if not known or not bool(follows.any()):
+    next_batch = batch["next"]
+    # Masks and flags are not compared: two different states often have the same flags.
+    compared = [key for key in keys if batch.get(key).dtype != torch.bool]
+    compared = [key for key in compared if batch.get(key).shape == next_batch.get(key).shape]
+    if not compared or not bool(follows.any()):
         return
 
     def numbers(steps: TensorDictBase) -> Tensor:
-        entries = (steps.get(key).reshape(*follows.shape, -1) for key in known)
+        entries = (steps.get(key).reshape(*follows.shape, -1) for key in compared)
         return torch.cat([*entries], -1)[follows]
 
-    states, next_states, following = (
-        numbers(steps) for steps in (batch[..., :-1], after[..., :-1], batch[..., 1:])
+    states, next_states, later_states = (
+        numbers(steps) for steps in (batch[..., :-1], next_batch[..., :-1], batch[..., 1:])
     )
     moves = None if index is None else index.reshape(*done.shape[:-1], -1)[..., 0].diff()[follows]
-    moves_alike = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
-    broken = ((next_states != following) & ~next_states.isnan()).any(-1)
-    agree = (next_states == following) & (next_states != states)
-    if not bool(broken.any()) or (moves_alike and bool(agree.any())):
+    moves_evenly = moves is not None and bool((moves == moves.median()).float().mean() > 0.3)
+    broken = ((next_states != later_states) & ~next_states.isnan()).any(-1)
+    agree = (next_states == later_states) & (next_states != states)
+    if not bool(broken.any()) or (moves_evenly and bool(agree.any())):
         return
     *row, step = follows.nonzero()[broken][0].tolist()
     text = (
-        f"{what} needs rows [*, T] of consecutive steps, but step {step + 1} of row {row} does "
+        f"{user} needs rows [*, T] of consecutive steps, but step {step + 1} of row {row} does "
         f"not follow step {step}: draw slices or segments, and reshape them to [B, T]"
     )
     if index is not None or batch.ndim == 1 or not bool(broken.all()):
@@ -278,12 +280,12 @@ def check_flag(batch: TensorDictBase, key: NestedKey, role: str) -> None:
 
 
 def check_action(action: Tensor, sampled: Tensor, key: NestedKey) -> None:
-    """Refuse actions whose shape differs from that of the policy's actions.
+    """Refuse actions whose shape differs from the policy's actions.
 
     Args:
-        action: of the batch.
-        sampled: of the policy, at the same states.
-        key: of the action in the batch.
+        action: the actions of the batch.
+        sampled: the actions of the policy at the same states.
+        key: the key of the action in the batch.
 
     Raises:
         BatchError: naming both shapes.
@@ -302,10 +304,10 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
     would synchronize with it, and not while a graph is compiled.
 
     Args:
-        action: of the batch.
-        num_actions: number of values that the critics write.
-        batch_size: of the batch.
-        key: of the discrete action in the batch.
+        action: the actions of the batch.
+        num_actions: the number of values that the critics write.
+        batch_size: the batch size of the batch.
+        key: the key of the discrete action in the batch.
 
     Raises:
         BatchError: naming the shape, the dtype or the index, and what to do.
@@ -339,7 +341,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
 
 
 def can_read(entry: Tensor) -> bool:
-    """Whether values may be read: of a non-empty tensor on the CPU, while nothing is traced."""
+    """Return whether a tensor's values may be read: it is on the CPU, and nothing is traced."""
     traced = torch.compiler.is_compiling() or _proxy_mode() is not None
     return entry.device.type == "cpu" and not traced and bool(entry.numel())
 
@@ -348,12 +350,12 @@ def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDic
     """Refuse rewards and reward weights whose shapes do not match.
 
     Args:
-        reward: expected ``[*batch, M]``.
-        reward_weights: expected ``[M]`` with M > 1, or ``None``.
+        reward: the reward, which must be ``[*batch, M]``.
+        reward_weights: the weights, which must be ``[M]`` with M > 1, or ``None``.
         batch: the batch of the reward.
 
     Raises:
-        BatchError: naming the given and the expected shape.
+        BatchError: naming both shapes.
     """
     dimensions = reward.shape[-1] if reward.ndim == batch.ndim + 1 else None
     if dimensions is None or reward.shape[:-1] != batch.batch_size:
@@ -371,32 +373,32 @@ def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDic
 
 
 def check_values(
-    values: Tensor, wanted: Sequence[int], reward_dim: int, network: str = "qvalue_network"
+    values: Tensor, shape: Sequence[int], reward_dim: int, network: str = "qvalue_network"
 ) -> None:
     """Refuse values of critics whose shape does not match the rewards.
 
     Args:
-        values: ``[R, ...]`` of R critics.
-        wanted: the expected shape of one critic's values.
-        reward_dim: number M of reward dimensions.
-        network: name of the network in the error.
+        values: the values ``[R, ...]`` of R critics.
+        shape: the shape that one critic's values must have.
+        reward_dim: the number M of reward dimensions.
+        network: the name of the network, for the error.
 
     Raises:
         BatchError: naming both shapes.
     """
-    if values.shape[1:] != torch.Size(wanted):
+    if values.shape[1:] != torch.Size(shape):
         raise BatchError(
             f"{network} wrote values of the shape {list(values.shape[1:])}, wanted "
-            f"{list(wanted)} for rewards of {reward_dim} dimensions: a critic needs one output "
+            f"{list(shape)} for rewards of {reward_dim} dimensions: a critic needs one output "
             "for each reward dimension"
         )
 
 
 def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
-    """The batch with zeros in its invalid steps.
+    """Return the batch with zeros in its invalid steps.
 
-    Masking the losses alone is not enough: a NaN in a padded observation reaches the gradients
-    of the weights as ``0 * NaN``.
+    To mask only the losses is not enough: a NaN in a padded observation reaches the gradients of
+    the weights as ``0 * NaN``.
     """
     if valid is None:
         return batch

@@ -1,4 +1,4 @@
-"""What losses ask of networks and action specs, and the target entropies that these give."""
+"""The losses' checks of networks and action specs, and target entropies from action specs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEEDS_SPEC = (
 
 
 def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
-    """The keys under which an actor writes its action and its log-probability.
+    """Return the keys under which an actor writes its action and its log-probability.
 
     Raises:
         ConfigError: for a module that is not a probabilistic actor, or an actor of several actions.
@@ -46,10 +46,16 @@ def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
 
 
 def check_writes(name: str, network: TensorDictModuleBase, key: NestedKey, role: str) -> None:
-    """Refuse a network that does not write an entry, whose accepted key is ``role``.
+    """Refuse a network that does not write an entry.
+
+    Args:
+        name: the name of the network.
+        network: the network.
+        key: the entry.
+        role: the name of the entry's accepted key.
 
     Raises:
-        BatchError: naming what it writes.
+        BatchError: naming the entries that the network writes.
     """
     if unravel_key(key) not in map(unravel_key, network.out_keys):
         raise BatchError(
@@ -64,39 +70,40 @@ def check_widths(
     """Refuse entries that the first layer of a network cannot read.
 
     Args:
-        name: of the network.
-        network: without a memory; its first layer is looked at if that is linear.
-        batch: with these entries.
-        dtype: of the network's parameters.
+        name: the name of the network.
+        network: a network without a memory. It is checked only if its first layer is linear.
+        batch: the batch with the entries.
+        dtype: the dtype of the network's parameters.
 
     Raises:
-        BatchError: naming the entry, its shape and type, and those that are wanted.
+        BatchError: naming the entry, its shape and type, and the shape and type that it must have.
     """
-    first = next((layer for layer in network.modules() if hasattr(layer, "weight")), None)
-    key, *others = network.in_keys
-    for place in (key, ("next", key)):
-        value, *rest = (batch.get(entry, None) for entry in (place, *others))
-        if not isinstance(first, nn.Linear) or value is None or None in rest:
+    layer = next((layer for layer in network.modules() if hasattr(layer, "weight")), None)
+    first_key, *other_keys = network.in_keys
+    for key in (first_key, ("next", first_key)):
+        value, *others = (batch.get(entry, None) for entry in (key, *other_keys))
+        if not isinstance(layer, nn.Linear) or value is None or None in others:
             return
-        for other, entry in zip(others, rest, strict=True):
-            if entry.dtype != dtype:
-                raise BatchError(f"{other!r} has the type {entry.dtype}, but {name} wants {dtype}")
-        beside, width = sum(entry.shape[-1] for entry in rest), value.shape[-1]
-        wanted = first.in_features - beside
-        # A network may read its first entry alone in its first layer.
-        if value.dtype != dtype or width not in (wanted, first.in_features):
+        for other_key, other in zip(other_keys, others, strict=True):
+            if other.dtype != dtype:
+                raise BatchError(
+                    f"{other_key!r} has the type {other.dtype}, but {name} wants {dtype}"
+                )
+        width = layer.in_features - sum(other.shape[-1] for other in others)
+        # The first layer may read only the first entry.
+        if value.dtype != dtype or value.shape[-1] not in (width, layer.in_features):
             raise BatchError(
-                f"{place!r} has the shape {list(value.shape)} and the type {value.dtype}, but "
-                f"{name} wants {[*batch.batch_size, wanted]} of {dtype}"
+                f"{key!r} has the shape {list(value.shape)} and the type {value.dtype}, but "
+                f"{name} wants {[*batch.batch_size, width]} of {dtype}"
             )
 
 
 def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The spec of one action, which may be an entry of a composite spec.
+    """Return the spec of one action, which may be an entry of a composite spec.
 
     Args:
-        spec: spec of the action (returned unchanged), a composite spec, or ``None``.
-        key: of the action in a composite spec, whose batch dimensions are removed.
+        spec: the spec of the action (returned unchanged), a composite spec, or ``None``.
+        key: the key of the action in a composite spec, whose batch dimensions are removed.
 
     Raises:
         ConfigError: for bounds that are infinite or equal.
@@ -117,7 +124,7 @@ def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
 
 
 def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The categorical spec of one discrete action, which may be an entry of a composite spec.
+    """Return the categorical spec of a discrete action, which may be in a composite spec.
 
     Raises:
         ConfigError: for another kind of spec.
@@ -135,12 +142,12 @@ def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
 
 
 def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
-    """The spec of one part of a hybrid action.
+    """Return the spec of one part of a hybrid action.
 
     Args:
-        spec: ``env.full_action_spec``, or the spec of the action alone, whose entries are the last
-            elements of the keys.
-        key: of the part.
+        spec: ``env.full_action_spec``, or the spec of the action alone. In the latter the last
+            element of a part's key is the name of the part.
+        key: the key of the part.
 
     Raises:
         ConfigError: for a spec that is not composite.
@@ -157,13 +164,13 @@ def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
 def continuous_target(
     option: TargetEntropy, spec: TensorSpec | None, *, min_prob: float = 0.1
 ) -> float:
-    """The target entropy of a continuous policy.
+    """Return the target entropy of a continuous policy.
 
     Args:
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.continuous_target_entropy`),
             ``"neg_dim"`` (minus the number of action dimensions), ``"half_neg_dim"``, a number, or
             a function of the action's spec.
-        spec: spec of one action; needed unless a number is given.
+        spec: the spec of one action; not needed if the option is a number.
         min_prob: the fraction of each interval that ``"auto"`` keeps, in (0, 1].
 
     Raises:
@@ -199,17 +206,19 @@ def discrete_target(
     num_actions: int | Tensor | None = None,
     min_prob: float = 0.1,
 ) -> Any:
-    """The target entropy of a policy over discrete actions.
+    """Return the target entropy of a policy over discrete actions.
 
     Args:
         option: ``"auto"`` (see :func:`~rlkit_sac.functional.discrete_target_entropy`),
             ``"scaled_log_k"`` (0.98 log K), a number, or a function of the action's spec.
         spec: the categorical spec of one action, if known.
-        num_actions: K, if known without a spec; for a named option it may be that of each state.
+        num_actions: the number K of actions, if known without a spec. For a named option it may be
+            a number for each state, ``[*]``.
         min_prob: the probability that ``"auto"`` leaves to all actions but one, in (0, 1].
 
     Returns:
-        nats, for each state ``[*]``; ``None`` for a named option where K is not known.
+        The target entropy in nats, one for each state ``[*]`` if K is. ``None`` for a named option
+        without a known K.
 
     Raises:
         ConfigError: for a function without a spec.
@@ -233,15 +242,15 @@ def discrete_target(
 
 
 def warn_if_impossible(option: str, nats: float, least: float, most: float) -> None:
-    """Warn of a target that no policy can have, with what is possible.
+    """Warn of a target that no policy can reach.
 
     Args:
-        option: that gave the target.
+        option: the option that gave the target.
         nats: the target, an entropy or a divergence.
         least: the smallest value that a policy can have.
-        most: the largest one.
+        most: the largest value that a policy can have.
 
-    >>> warn_if_impossible("target_entropy", 0.5, 0.0, math.log(2))  # is possible
+    >>> warn_if_impossible("target_entropy", 0.5, 0.0, math.log(2))  # possible: no warning
     """
     if not least <= nats <= most + 1e-3:  # bounds and targets may be in single precision
         warnings.warn(
@@ -252,7 +261,7 @@ def warn_if_impossible(option: str, nats: float, least: float, most: float) -> N
 
 
 def default_discrete_kld(num_actions: int | Tensor) -> Any:
-    r"""Half the largest divergence from the uniform prior, :math:`\tfrac12\log K`.
+    r"""Return half the largest divergence from the uniform prior, :math:`\tfrac12\log K`.
 
     >>> round(default_discrete_kld(4), 6)
     0.693147

@@ -38,11 +38,11 @@ LossT = TypeVar("LossT", bound="LossContract")
 def name_mismatched_entries(
     method: Callable[Concatenate[LossT, P], Result],
 ) -> Callable[Concatenate[LossT, P], Result]:
-    """Let a method of a loss name entries of another width or type than its networks read.
+    """Make a method of a loss raise a `BatchError` for entries of a wrong width or type.
 
     Args:
-        method: a method of a batch. Where it raises a `RuntimeError`, PyTorch's for what does not
-            fit, such an entry is looked for, and becomes a `BatchError`.
+        method: a method that takes a batch. If it raises a `RuntimeError`, as PyTorch does for
+            shapes that do not match, the entries of the batch are checked.
     """
 
     @wraps(method)
@@ -60,7 +60,7 @@ def name_mismatched_entries(
 
 
 class LossContract(LossModule):
-    """A loss module's keys, reduction and outputs, without the equations of an algorithm."""
+    """The keys, reduction and outputs of a loss module, without the equations of an algorithm."""
 
     @dataclass
     class _AcceptedKeys:
@@ -74,7 +74,7 @@ class LossContract(LossModule):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
 
-    #: Accepted keys of what is read under ``next`` alone, to which a subclass may add its own.
+    #: The names of accepted keys that are read only under ``next``. A subclass may add its own.
     outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
@@ -82,17 +82,17 @@ class LossContract(LossModule):
     gamma: float | Tensor
     reward_scale: float | Tensor
     deactivate_vmap: bool = False
-    #: What the networks share, if they do: it encodes the states that they read.
+    #: An encoder that the networks share, or ``None``.
     encoder_network: Any
     encoder_network_params: TensorDictParams
     target_encoder_network_params: TensorDictParams
-    #: The networks, whose parameters this loss holds.
+    #: The names of the networks whose parameters this loss holds.
     network_names: tuple[str, ...] = ()
 
     #: Entries the priors read at a state.
     _prior_keys: Sequence[NestedKey] = ()
     _in_keys: list[NestedKey] | None
-    #: Found by the first call after ``set_keys``.
+    #: Set by the first call after ``set_keys``.
     _transition_keys: TransitionKeys | None
     _out_keys: list[str] | None
 
@@ -118,10 +118,10 @@ class LossContract(LossModule):
     @property
     @abstractmethod
     def _actions(self) -> dict[NestedKey, str]:
-        """The accepted key of each part of the action, by the entry that holds it."""
+        """The name of the accepted key of each part of the action, by the part's entry."""
 
     def _network_keys(self) -> list[NestedKey]:
-        """Entries the networks read at a state, but for those of memories and of the encoder."""
+        """Return the entries that networks read at a state, without memories and encoder."""
         in_keys = (
             self.recurrent.get(name, getattr(self, name)).in_keys for name in self.network_names
         )
@@ -130,12 +130,12 @@ class LossContract(LossModule):
 
     @property
     def _mask_keys(self) -> list[NestedKey]:
-        """The entry of masks of allowed actions, where ``set_keys`` named one."""
+        """The entry of masks of allowed actions, if ``set_keys`` named one."""
         key = getattr(self.tensor_keys, "action_mask", None)
         return [] if key is None else [key]
 
     def _find_transition_keys(self) -> TransitionKeys:
-        """Find these entries by the accepted keys, as ``set_keys`` left them."""
+        """Return the keys of the entries that the loss reads, from the accepted keys."""
         return TransitionKeys(
             self.tensor_keys,
             self._actions,
@@ -146,12 +146,12 @@ class LossContract(LossModule):
         )
 
     def _batch_keys(self) -> list[NestedKey]:
-        """Every entry that the loss reads."""
+        """Return every entry that the loss reads."""
         return self._find_transition_keys().in_keys()
 
     @property
     def in_keys(self) -> list[NestedKey]:
-        """Entries read from the batch."""
+        """The entries that the loss reads from the batch."""
         if self._in_keys is None:
             self._in_keys = self._batch_keys()
         return self._in_keys
@@ -162,7 +162,7 @@ class LossContract(LossModule):
 
     @property
     def out_keys(self) -> list[str]:
-        """Entries of the output."""
+        """The entries of the output."""
         if self._out_keys is None:
             keys = self._default_out_keys()
             if self.reduction == "none" and self.scalar_output_mode == "exclude":
@@ -176,10 +176,10 @@ class LossContract(LossModule):
 
     @abstractmethod
     def _default_out_keys(self) -> list[str]:
-        """Every entry the loss writes into its output."""
+        """Return every entry that the loss writes into its output."""
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
-        # Computed again when read; the targets have no keys of their own.
+        # The keys are computed again when they are read. The targets have no keys of their own.
         self._in_keys = self._transition_keys = None
 
     # ------------------------------------------------------------------ networks and numbers
@@ -197,8 +197,8 @@ class LossContract(LossModule):
     ) -> None:
         """Register the stacked parameters of networks of one structure under a name."""
         alone = len(networks) == 1
-        # TorchRL makes a list of one a view of the network's own parameters, which no optimizer of
-        # this loss would see; given the network itself it makes parameters, but redraws them.
+        # For a list of one network TorchRL makes a view of its parameters, which no optimizer of
+        # this loss would see. For the network itself it makes parameters, but initializes them.
         self.convert_to_functional(
             networks[0] if alone else networks,
             name,
@@ -217,7 +217,7 @@ class LossContract(LossModule):
             params.get(tuple(path.split("."))).requires_grad_(parameter.requires_grad)
 
     def _find_memories(self, names: Iterable[str]) -> None:
-        """Keep the parts of networks with a memory."""
+        """Find the networks with a memory, and keep their parts."""
         for name in names:
             network = attrgetter(name)(self)
             if any(isinstance(module, Memory) for module in network.modules()):
@@ -225,21 +225,21 @@ class LossContract(LossModule):
 
     @property
     def _encoded_keys(self) -> list[NestedKey]:
-        """The entries that the encoder of all networks writes."""
+        """The entries that the shared encoder writes."""
         return [] if self.encoder_network is None else self.encoder_network.out_keys
 
     def _share_encoder(self, encoder: TensorDictModuleBase | None) -> None:
-        """Register an encoder of the states, once for the networks, which read what it writes."""
+        """Register an encoder whose outputs all networks read."""
         if encoder is None:
             return
         if same := set(encoder.in_keys) & set(encoder.out_keys):
             raise ConfigError(f"encoder_network reads and writes {same}: write another entry")
         for name in self.network_names:
-            read = getattr(self, name).in_keys
-            if not set(read) & set(encoder.out_keys):
+            in_keys = getattr(self, name).in_keys
+            if not set(in_keys) & set(encoder.out_keys):
                 raise ConfigError(
-                    f"{name} reads {read}, and nothing of what encoder_network writes, "
-                    f"{encoder.out_keys}: let the networks read that in place of the observation"
+                    f"{name} reads {in_keys}, but encoder_network writes {encoder.out_keys}: let "
+                    "the networks read the encoder's output in place of the observation"
                 )
         self._register_network("encoder_network", encoder)
 
@@ -260,7 +260,7 @@ class LossContract(LossModule):
         done: Tensor,
         memory_passes: Iterable[MemoryPass],
     ) -> TransitionsT:
-        """Return the steps after the burn-in, encoded, with what the memories remember there."""
+        """Return the steps after the burn-in, with the outputs of the encoder and the memories."""
         if self.encoder_network is not None:
             states = self._encode_states(transitions.states)
             with torch.no_grad():
@@ -283,25 +283,31 @@ class LossContract(LossModule):
         return rows.encode(transitions, memory_passes)
 
     def _members(self, network: nn.Module, params: TensorDictBase) -> Members:
-        """Return a network with its parameters, or those of several."""
+        """Return a network with its parameters, or with the parameters of several networks."""
         dtype = next(self.parameters()).dtype
         return Members(network, params, self.vmap_randomness, self.deactivate_vmap, dtype)
 
     def _encode_states(self, states: TensorDictBase) -> TensorDictBase:
-        """Return states with what the encoder writes there."""
+        """Return the states with the outputs of the encoder."""
         params, keys = self.encoder_network_params, self._encoded_keys
         with params.to_module(self.encoder_network, preserve_module_state=False):
-            written = self.encoder_network(self._normalize_states(states).copy())
-        return states.copy().update(written.select(*keys))
+            encoded = self.encoder_network(self._normalize_states(states).copy())
+        return states.copy().update(encoded.select(*keys))
 
     def _head(self, name: str) -> Any:
-        """Return a network, or what comes after its memory."""
+        """Return a network, or its head if it has a memory."""
         return self.recurrent[name].head if name in self.recurrent else attrgetter(name)(self)
 
     def _head_inputs(self, name: str, states: TensorDictBase, entry: str = "") -> TensorDictBase:
-        """Return what :meth:`_head` reads at some states, of what a memory remembers ``entry``.
+        """Return the inputs of :meth:`_head` at some states.
 
         Networks other than the critics do not train the encoder.
+
+        Args:
+            name: the name of the network.
+            states: the states.
+            entry: the name under which the states hold the outputs of the network's memory.
+                Default: the name of the network.
         """
         if self.encoder_network is not None:
             states = detach_entries(states, self._encoded_keys)
@@ -311,15 +317,15 @@ class LossContract(LossModule):
 
     @property
     def state_keys(self) -> list[NestedKey]:
-        """The states of memories that the acting policy writes; replay may store them."""
+        """The entries of memory states that the acting policy writes; replay may store them."""
         return list(policy_states(self.policy()))
 
     @abstractmethod
     def policy(self) -> TensorDictModuleBase:
-        """The acting policy."""
+        """Return the acting policy."""
 
     def train(self, mode: bool = True) -> LossContract:
-        """Set training mode here and in the networks (dropout, running statistics)."""
+        """Set the training mode of the loss and its networks (dropout, running statistics)."""
         super().train(mode)
         for name in self.network_names:
             getattr(self, name).train(mode)
@@ -327,15 +333,15 @@ class LossContract(LossModule):
 
     @property
     def _reference(self) -> Tensor:
-        """A parameter, of the dtype and the device of this loss."""
+        """A parameter with the dtype and the device of this loss."""
         return next(self.parameters())
 
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training; a compiled update uses it without recompilation.
 
         Args:
-            option: ``gamma``, ``reward_scale``, or another number that the class names.
-            value: the new one.
+            option: ``gamma``, ``reward_scale``, or another option in :attr:`scalars`.
+            value: the new number.
 
         Raises:
             ConfigError: for an option that this loss does not have, or a value that it cannot have.
@@ -347,14 +353,14 @@ class LossContract(LossModule):
         if isinstance(current, Tensor):
             current.fill_(value)
             return
-        delattr(self, option)  # a graph reads the current value of a tensor
+        delattr(self, option)  # a tensor takes its place, whose current value a graph reads
         self.register_buffer(option, self._reference.detach().new_full((), value), persistent=False)
 
     def _set_gamma(self, gamma: float | None) -> None:
         """Set the discount of the targets, unless it is ``None``."""
         if gamma is not None:
             check_values({"gamma": UnitFloat}, {"gamma": gamma})
-            self._buffers.pop("gamma", None)  # where `set_scalar` put it
+            self._buffers.pop("gamma", None)  # `set_scalar` may have made it a buffer
             self.gamma = float(gamma)
 
     def _default_value_estimator(self) -> None:
@@ -363,7 +369,7 @@ class LossContract(LossModule):
     # ------------------------------------------------------------------ reduction and output
 
     def _valid_steps(self, batch: TensorDictBase) -> Tensor | None:
-        """The steps that are valid in every mask, bool ``[*batch]``; ``None`` without masks."""
+        """Return the steps that are valid in every mask, bool ``[*batch]``, or ``None``."""
         masks = [key for key in self._loss_mask_keys() if batch.get(key, None) is not None]
         valid = valid_steps(batch, masks) if masks else None
         for key in masks:
@@ -377,11 +383,11 @@ class LossContract(LossModule):
             return None
         weights, valid = read_step_entry(batch, key), self._valid_steps(batch)
         assert weights is not None
-        # TorchRL's reduction multiplies: a NaN weight of a padded step would survive a zero mask.
+        # TorchRL's reduction multiplies by the mask: a NaN weight of a padded step would survive.
         return weights if valid is None else torch.where(valid, weights, torch.zeros_like(weights))
 
     def _reduce(self, loss: Tensor, batch: TensorDictBase, weights: Tensor | None) -> Tensor:
-        """TorchRL's reduction over the valid steps; zero, not 0 / 0, if the weights sum to 0."""
+        """Reduce as TorchRL over the valid steps; the mean is 0, not NaN, if weights sum to 0."""
         if self.reduction == "none":
             loss = self._reduce_loss(loss, batch, weights=weights)
             return self._pad_burn_in(loss) if self.burn_in else loss
@@ -392,11 +398,11 @@ class LossContract(LossModule):
         return weighted / total.masked_fill(total == 0, 1.0)
 
     def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
-        """The reduced value of a single loss, with the batch's importance weights."""
+        """Return the reduced value of a single loss, with the batch's importance weights."""
         return self._output({"loss": loss}, {}, batch).get("loss")
 
     def _pad_burn_in(self, values: Tensor) -> Tensor:
-        """Values ``[*, T']`` of the steps that losses cover, after zeros for the burn-in."""
+        """Put zeros for the burn-in before values ``[*, T']`` of the other steps."""
         return pad(values, (self.burn_in, 0))
 
     def _output(
@@ -417,4 +423,4 @@ class LossContract(LossModule):
         return out
 
     def _make_vmap(self) -> None:
-        """Do nothing: vmapped functions are made where they are called."""
+        """Do nothing: functions are vectorized where they are called."""

@@ -1,4 +1,4 @@
-"""Networks with a memory in losses: rows are encoded once, and heads read what is remembered."""
+"""Networks with a memory in losses. Memories run over rows once; heads read their outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rlkit_sac.modules.memory import Memory, check_memory, get_cells, layer_weig
 from rlkit_sac.modules.structure import find_path, flat_parts
 from rlkit_sac.objectives.batch import Transitions, check_flag, fill_invalid
 
-#: Where encoded states hold what a memory remembers, by the name of the network.
+#: The entry of encoded states with the outputs of memories, by the name of the network.
 ENCODED = "_encoded"
 
 TransitionsT = TypeVar("TransitionsT", bound=Transitions)
@@ -35,12 +35,12 @@ class MemoryRows:
     """Rows ``[*, T]`` of a batch, as memories read them.
 
     Attributes:
-        states: the networks' inputs at s, observations normalized.
-        next_states: the same at s'.
-        reset: bool ``[N, T]`` of N rows, the steps before which a memory forgets.
+        states: the networks' inputs at s, with normalized observations.
+        next_states: the networks' inputs at s', with normalized observations.
+        reset: the steps of N rows before which a memory becomes zero, bool ``[N, T]``.
         stored: the states of memories that the batch holds at the first step of each row,
             ``[*, L, H]`` or ``[*, R, L, H]``, without gradient.
-        burn_in: number of first steps that are only remembered.
+        burn_in: the number of first steps that only update the memories.
     """
 
     states: TensorDictBase
@@ -60,19 +60,20 @@ class MemoryRows:
         networks: Iterable[RecurrentNetwork],
         burn_in: int,
     ) -> MemoryRows:
-        r"""Find where in a batch memories begin and forget.
+        r"""Find the states with which memories start in a batch, and the steps that reset them.
 
-        A memory is kept, :math:`\text{keep}_t = \neg\text{is\_init}_t \wedge \neg\text{cut}_{t-1}`,
-        where ``cut`` holds at the end of an episode and in invalid steps. A row begins with the
-        stored state, or zero, whatever its ``is_init``, which samplers overwrite.
+        A memory keeps its state if :math:`\text{keep}_t = \neg\text{is\_init}_t \wedge
+        \neg\text{cut}_{t-1}`, where ``cut`` holds at the end of an episode and in invalid steps. A
+        row starts with the stored state, or with zero. It ignores ``is_init`` of the first step,
+        which samplers overwrite.
 
         Args:
             tensordict: the batch ``[*, T]``, which may hold states of memories.
-            transitions: what the loss reads of it.
+            transitions: the entries of the batch that the loss reads.
             normalize_states: the function that normalizes the observations of states.
-            done: where episodes of the batch end, ``[*, T, 1]``.
-            networks: those with a memory.
-            burn_in: number of first steps that are only remembered.
+            done: the ends of episodes in the batch, ``[*, T, 1]``.
+            networks: the networks with a memory.
+            burn_in: the number of first steps that only update the memories.
 
         Raises:
             BatchError: for a burn-in as long as the rows, or ``is_init`` of another shape.
@@ -86,22 +87,23 @@ class MemoryRows:
                 "that are longer"
             )
         keys = [key for network in networks for key in network.state_keys]
-        held = tensordict.select(*keys, strict=False)
-        stored = fill_invalid(held[..., 0].detach(), None if valid is None else valid[..., 0])
+        stored = tensordict.select(*keys, strict=False)[..., 0].detach()
+        stored = fill_invalid(stored, None if valid is None else valid[..., 0])
         check_flag(tensordict, "is_init", "flag")
         is_init = states.get("is_init").bool()
         cut = done if valid is None else done | ~valid.unsqueeze(-1)
-        begins, believed = is_init.clone(), is_init.clone()
-        begins[..., 0, :] = False
-        begins[..., 1:, :] |= cut[..., :-1, :]
-        believed[..., 0, :] &= _may_begin_episode(states, stored)
-        states = states.copy().set("is_init", believed)
-        return cls(states, next_states, begins.reshape(-1, length), stored, burn_in)
+        reset = is_init.clone()
+        reset[..., 0, :] = False
+        reset[..., 1:, :] |= cut[..., :-1, :]
+        is_init = is_init.clone()
+        is_init[..., 0, :] &= _may_begin_episode(states, stored)
+        states = states.copy().set("is_init", is_init)
+        return cls(states, next_states, reset.reshape(-1, length), stored, burn_in)
 
     def encode(
         self, transitions: TransitionsT, memory_passes: Iterable[MemoryPass]
     ) -> TransitionsT:
-        """Return the steps after the burn-in, with what memories remember there.
+        """Return the steps after the burn-in, with the outputs of memories.
 
         Args:
             transitions: the batch and its states, as the loss reads them.
@@ -127,14 +129,14 @@ class MemoryPass:
     """One run of a memory over the rows of a batch, with one set of parameters.
 
     Attributes:
-        network: whose memory runs.
-        entry: under which encoded states hold what it remembers.
-        members: the network with its parameters, or R of them.
-        at_states: whether states are encoded.
-        at_next_states: whether next states are.
-        grad: whether with gradients.
-        next_grad: whether at the next states, too.
-        states_grad: whether gradients also flow into the states, where a loss has encoded them.
+        network: the network whose memory runs.
+        entry: the name under which encoded states hold the outputs.
+        members: the network with its parameters, or R networks.
+        at_states: whether to encode the states.
+        at_next_states: whether to encode the next states.
+        grad: whether to compute gradients.
+        next_grad: whether to compute gradients at the next states, too.
+        states_grad: whether gradients also flow into the states, to a shared encoder.
     """
 
     network: RecurrentNetwork
@@ -149,14 +151,14 @@ class MemoryPass:
 
 @dataclass(frozen=True, eq=False)
 class RecurrentNetwork:
-    """A network in three parts, of which a loss runs each by itself.
+    """A network with a memory, in three parts that a loss runs separately.
 
     Attributes:
-        network: the whole; the parts share its modules.
-        embedding: what computes the inputs of the memory.
-        memory: its cells; they are run by their weights.
-        cells_path: where in the network the cells are.
-        head: what reads the output of the memory.
+        network: the whole network; the parts share its modules.
+        embedding: the modules that compute the inputs of the memory.
+        memory: the memory; a loss uses its weights, not its ``forward``.
+        cells_path: the name of the memory's cells in the network.
+        head: the modules that read the output of the memory.
     """
 
     network: TensorDictModuleBase
@@ -170,53 +172,52 @@ class RecurrentNetwork:
         """Find the parts of a network with a memory.
 
         Args:
-            network: ``TensorDictSequential(embedding…, memory, head…)``, sequences in it flattened.
-            name: what an error calls it.
+            network: a ``TensorDictSequential(embedding…, memory, head…)``, which may be nested.
+            name: the name of the network, for the error.
 
         Raises:
-            ConfigError: for a memory at another place, or several.
+            ConfigError: for a memory at another place, or several memories.
         """
         parts = list(flat_parts(network))
         memories = [any(isinstance(module, Memory) for module in part.modules()) for part in parts]
-        places = [place for place, has_memory in enumerate(memories) if has_memory]
-        place = places[0]
-        memory, after = parts[place], parts[place + 1 :]
-        if len(places) > 1 or not isinstance(memory, Memory) or not after:
+        position = memories.index(True)
+        memory, head_parts = parts[position], parts[position + 1 :]
+        if sum(memories) > 1 or not isinstance(memory, Memory) or not head_parts:
             raise ConfigError(
                 f"{name} has its memory at another place than a loss can run it: wanted "
                 "TensorDictSequential(embedding, memory, head) with one GRUMemory or LSTMMemory "
                 "and a head after it"
             )
         check_memory(memory, name)
-        head = after[0] if len(after) == 1 else TensorDictSequential(*after)
-        if isinstance(after[-1], ProbabilisticTensorDictModule):
-            head = ProbabilisticTensorDictSequential(*after)
+        head = head_parts[0] if len(head_parts) == 1 else TensorDictSequential(*head_parts)
+        if isinstance(head_parts[-1], ProbabilisticTensorDictModule):
+            head = ProbabilisticTensorDictSequential(*head_parts)
         cells_path = find_path(get_cells(memory), network)
-        return cls(network, TensorDictSequential(*parts[:place]), memory, cells_path, head)
+        return cls(network, TensorDictSequential(*parts[:position]), memory, cells_path, head)
 
     @property
     def state_keys(self) -> list[NestedKey]:
-        """Entries of the memory's state."""
+        """The entries of the memory's state."""
         return state_keys(self.memory)
 
     @property
     def in_keys(self) -> list[NestedKey]:
-        """Entries that a batch must hold; the state of the memory need not be there."""
+        """The entries that a batch must hold. The state of the memory is optional."""
         optional = self.state_keys
         return [key for key in map(unravel_key, self.network.in_keys) if key not in optional]
 
-    def check_inputs(self, written: Collection[NestedKey], name: str) -> None:
-        """Refuse a memory that reads what the actor writes, such as the action.
+    def check_inputs(self, actor_keys: Collection[NestedKey], name: str) -> None:
+        """Refuse a memory that reads an entry of the actor, such as the action.
 
         Args:
-            written: these entries.
-            name: of the network.
+            actor_keys: the entries that the actor writes.
+            name: the name of the network.
 
         Raises:
-            ConfigError: naming them.
+            ConfigError: naming the refused entries.
         """
         in_keys = TensorDictSequential(*self.embedding.module, self.memory).in_keys
-        refused = [key for key in map(unravel_key, in_keys) if key in written]
+        refused = [key for key in map(unravel_key, in_keys) if key in actor_keys]
         if refused:
             raise ConfigError(
                 f"the memory of {name} reads {', '.join(map(repr, refused))}, which the actor "
@@ -227,21 +228,21 @@ class RecurrentNetwork:
     def encode(
         self, rows: MemoryRows, memory_pass: MemoryPass
     ) -> tuple[TensorDictBase, TensorDictBase | None]:
-        r"""Return what the head reads of the memory, at the states of rows and at the next ones.
+        r"""Return the head's inputs at the states of rows, and at their next states.
 
         .. math::
             h_t &= f(\text{keep}_t\,h_{t-1}, x_t) \\
             h'_t &= f(h_t, x'_t)
 
-        with the inputs :math:`x_t` of :math:`s_t` and :math:`x'_t` of :math:`s'_t`: the next states
-        take one step each from the state that the memory has there, whatever follows in the row.
+        The input :math:`x_t` comes from :math:`s_t`, and :math:`x'_t` from :math:`s'_t`. Each next
+        state takes one step from the memory's state :math:`h_t`, and ignores the following row.
 
         Args:
-            rows: the batch.
-            memory_pass: the parameters, and what is encoded.
+            rows: the rows of the batch.
+            memory_pass: the parameters, and the states to encode.
 
         Returns:
-            For the T' steps after the burn-in, entries ``[*, T', …]``, ``[*, T', R, …]`` for an
+            Entries ``[*, T', …]`` for the T' steps after the burn-in; ``[*, T', R, …]`` for an
             ensemble.
         """
         members, burn_in = memory_pass.members, rows.burn_in
@@ -254,39 +255,39 @@ class RecurrentNetwork:
         if burn_in:
             with torch.no_grad():
                 inputs, _ = self._embed(rows.states[..., :burn_in], members)
-                before = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
-                state = tuple(part[..., -1, :, :] for part in before)
+                burn_in_states = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
+                state = tuple(part[..., -1, :, :] for part in burn_in_states)
         with torch.set_grad_enabled(grad):
             states = rows.states if memory_pass.states_grad else rows.states.detach()
-            inputs, written = self._embed(states[..., burn_in:], members)
-            after = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
-            encoded = self._entries_for_head(after[0], written, params)
+            inputs, embedded = self._embed(states[..., burn_in:], members)
+            memory_states = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
+            encoded = self._entries_for_head(memory_states[0], embedded, params)
         if not memory_pass.at_next_states:
             return encoded, None
         with torch.set_grad_enabled(grad and memory_pass.next_grad):
-            inputs, written = self._embed(rows.next_states[..., burn_in:], members)
-            flat = tuple(part.flatten(-4, -3) for part in after)
+            inputs, embedded = self._embed(rows.next_states[..., burn_in:], members)
+            flat = tuple(part.flatten(-4, -3) for part in memory_states)
             output = recurrent_step(inputs.flatten(-3, -2), flat, layers)[0]
-            return encoded, self._entries_for_head(output, written, params)
+            return encoded, self._entries_for_head(output, embedded, params)
 
     def head_inputs(self, states: TensorDictBase, entry: str) -> TensorDictBase:
-        """Encoded states as the head of a single network reads them.
+        """Return encoded states as the head of a single network reads them.
 
         Args:
-            states: ``[*]``.
-            entry: under which they hold what the network's memory remembers.
+            states: the encoded states ``[*]``.
+            entry: the name under which they hold the outputs of the network's memory.
         """
         return states.copy().update(states.get((ENCODED, entry)))
 
     def head_inputs_per_member(
         self, states: TensorDictBase, entry: str, *, detached: bool
     ) -> TensorDictBase:
-        """Encoded states as the heads of R networks read them, ``[R, *]``.
+        """Return encoded states as the heads of R networks read them, ``[R, *]``.
 
         Args:
-            states: ``[*]``.
-            entry: under which they hold what the networks' memories remember.
-            detached: whether no gradient flows into the memories.
+            states: the encoded states ``[*]``.
+            entry: the name under which they hold the outputs of the networks' memories.
+            detached: whether to stop gradients to the memories.
         """
         encoded, time = states.get((ENCODED, entry)), states.ndim
         members = next(iter(encoded.values(True, True))).shape[time]
@@ -297,7 +298,7 @@ class RecurrentNetwork:
         return inputs
 
     def _start(self, rows: MemoryRows, weight: Tensor, indices: Tensor | None) -> State:
-        """The states that rows begin with, ``[N, L, H]``, ``[R, N, L, H]`` for an ensemble."""
+        """Return the initial states of rows, ``[N, L, H]``; ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = get_cells(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]
         start = []
@@ -309,11 +310,11 @@ class RecurrentNetwork:
             one_per_member = state.ndim == len(lead) + 3
             if one_per_member and indices is not None:
                 state = state.index_select(-3, indices)
-            wanted = {(*lead, *shape), (*lead, *ensemble, *shape)}
-            if tuple(state.shape) not in wanted:
+            shapes = {(*lead, *shape), (*lead, *ensemble, *shape)}
+            if tuple(state.shape) not in shapes:
                 raise BatchError(
                     f"the state {key!r} has the shape {list(state.shape)} at the first step, wanted"
-                    f" {' or '.join(str(list(sizes)) for sizes in sorted(wanted, key=len))}"
+                    f" {' or '.join(str(list(sizes)) for sizes in sorted(shapes, key=len))}"
                 )
             flat = state.reshape(count, *state.shape[len(lead) :])
             expanded = flat.expand(*ensemble, *flat.shape)
@@ -321,38 +322,38 @@ class RecurrentNetwork:
         return tuple(start)
 
     def _embed(self, states: TensorDictBase, members: Members) -> tuple[Tensor, TensorDictBase]:
-        """Inputs of the memory, ``[R?, N, T, I]``, and all that the embedding writes."""
+        """Return the memory's inputs ``[R?, N, T, I]``, and all outputs of the embedding."""
         key, params = self.memory.in_keys[0], members.params
         batch_size = torch.Size((*params.batch_size, *states.batch_size))
         tensors = chain(self.embedding.parameters(), self.embedding.buffers())
         if params.batch_size and next(tensors, None) is not None:
-            written = members.run(self.embedding, states.expand(*batch_size))
+            embedded = members.run(self.embedding, states.expand(*batch_size))
         else:
             with params.to_module(self.network, preserve_module_state=False):
-                written = self.embedding(states.copy())
-        written = written.select(key, *self.embedding.out_keys)
-        if written.batch_size != batch_size:
-            written = written.expand(*batch_size)
-        inputs = written.get(key)
-        return inputs.reshape(*params.batch_size, -1, *inputs.shape[-2:]), written
+                embedded = self.embedding(states.copy())
+        embedded = embedded.select(key, *self.embedding.out_keys)
+        if embedded.batch_size != batch_size:
+            embedded = embedded.expand(*batch_size)
+        inputs = embedded.get(key)
+        return inputs.reshape(*params.batch_size, -1, *inputs.shape[-2:]), embedded
 
     def _entries_for_head(
-        self, h: Tensor, written: TensorDictBase, params: TensorDictBase
+        self, h: Tensor, embedded: TensorDictBase, params: TensorDictBase
     ) -> TensorDictBase:
-        """What the memory and the embedding write for the head, the networks last."""
-        output = unravel_key(self.memory.out_keys[0])
-        entries = written.copy().set(output, h[..., -1, :].reshape(*written.batch_size, -1))
+        """Return the outputs of memory and embedding; the dimension of an ensemble is last."""
+        output_key = unravel_key(self.memory.out_keys[0])
+        entries = embedded.copy().set(output_key, h[..., -1, :].reshape(*embedded.batch_size, -1))
         if params.batch_size:
-            time = written.ndim - 1
+            time = embedded.ndim - 1
             entries = entries.apply(lambda entry: entry.movedim(0, time), batch_size=[])
-            entries.batch_size = written.batch_size[1:]
+            entries.batch_size = embedded.batch_size[1:]
         return entries
 
 
 def _may_begin_episode(states: TensorDictBase, stored: TensorDictBase) -> Tensor:
-    """Where a row may begin an episode: no previous action and no stored state, ``[*, 1]``."""
+    """Return the rows without previous action and stored state, bool ``[*, 1]``."""
     previous = states.select("prev_action", strict=False)[..., 0]
-    rest = torch.ones(*stored.batch_size, 1, dtype=torch.bool, device=states.get("is_init").device)
+    first = torch.ones(*stored.batch_size, 1, dtype=torch.bool, device=states.get("is_init").device)
     for entry in (*previous.values(True, True), *stored.values(True, True)):
-        rest = rest & (entry.reshape(*stored.batch_size, -1) == 0).all(-1, keepdim=True)
-    return rest
+        first = first & (entry.reshape(*stored.batch_size, -1) == 0).all(-1, keepdim=True)
+    return first

@@ -1,4 +1,4 @@
-"""Entries of a state that describe the previous step: its action, and whether there is one."""
+"""Entries of a state that describe the previous step: its action, and whether there was one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from rlkit_sac.errors import BatchError
 
-#: At the next state they tell of the step of the batch.
+#: At the next state these entries describe the step of the batch.
 PREVIOUS_ACTION, IS_INIT = "prev_action", "is_init"
 
 
 def is_previous_step_key(key: NestedKey) -> bool:
-    """Whether an entry of a state describes the previous step.
+    """Return whether an entry of a state describes the previous step.
 
     >>> is_previous_step_key(("prev_action", "discrete")), is_previous_step_key("observation")
     (True, False)
@@ -27,13 +27,13 @@ def is_previous_step_key(key: NestedKey) -> bool:
 def next_state_entry(
     key: NestedKey, batch: TensorDictBase, action_keys: Sequence[NestedKey]
 ) -> Tensor | TensorDictBase:
-    """The value at the next state of an entry that describes the previous step.
+    """Return the value that an entry about the previous step has at the next state.
 
     Args:
-        key: ``is_init``, false there; ``prev_action``, the action of the batch; or
-            ``("prev_action", part)``, that part of it.
-        batch: of transitions.
-        action_keys: of the parts of its action.
+        key: ``is_init``, whose value is false; ``prev_action``, whose value is the action of the
+            batch; or ``("prev_action", part)``, whose value is a part of the action.
+        batch: the batch of transitions.
+        action_keys: the keys of the parts of the batch's action.
 
     Raises:
         BatchError: for a part that the action does not have.

@@ -1,10 +1,11 @@
 r"""One update of actor-critic with experience replay, in the order of its equations.
 
-:meth:`ACERLoss.forward` and what it calls here are algorithms 2 and 3 of the paper. What differs
-between categorical and Gaussian policies is in :mod:`~rlkit_sac.objectives.acer.terms`; ratios and
-their truncation are in :mod:`~rlkit_sac.functional.importance`, targets in
-:mod:`~rlkit_sac.functional.retrace`, the projection in :mod:`~rlkit_sac.functional.trust_region`.
-Losses ``[*, T]`` are one number for each step.
+:meth:`ACERLoss.forward` and the methods that it calls here are algorithms 2 and 3 of the paper. The
+differences between categorical and Gaussian policies are in
+:mod:`~rlkit_sac.objectives.acer.terms`, ratios and their truncation in
+:mod:`~rlkit_sac.functional.importance`, targets in :mod:`~rlkit_sac.functional.retrace`, and the
+projection in :mod:`~rlkit_sac.functional.trust_region`. Losses ``[*, T]`` are one number for each
+step.
 """
 
 from __future__ import annotations
@@ -42,16 +43,16 @@ _DIAGNOSTICS = ("ratio", "truncated", "projected", "q_mean", "target_mean", "exp
 
 
 class Evaluation(NamedTuple):
-    r"""What all losses are computed from, at the steps ``[*, T]`` of segments.
+    r"""The inputs of all losses, at the steps ``[*, T]`` of segments.
 
     Attributes:
         terms: the policy and its critic at each step.
-        ratio: :math:`\rho`, ``[*, T]``.
-        advantage: A of the policy loss, without gradient.
-        q_ret: the Retrace targets.
-        threshold: c, at which ratios are truncated; ``None``, as always on-policy, for no bias
-            correction: ratios are then capped against overflow only.
-        valid: bool; ``None`` where all steps are.
+        ratio: the importance ratio :math:`\rho`, ``[*, T]``.
+        advantage: the advantage A of the policy loss, ``[*, T]``, without gradient.
+        q_ret: the Retrace targets, ``[*, T]``.
+        threshold: the threshold c at which ratios are truncated. ``None``, as always on-policy,
+            means no bias correction: ratios are then only clamped against overflow.
+        valid: the valid steps, bool ``[*, T]``; ``None`` if every step is valid.
     """
 
     terms: ACERTerms
@@ -70,11 +71,11 @@ Part: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 class ACERLoss(SegmentLoss):
     r"""Losses of actor-critic with experience replay, over segments of trajectories.
 
-    With the importance ratios :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)`, where :math:`\mu` is
-    the behavior policy whose distribution parameters the segment stores, the Retrace targets
-    :math:`Q^{ret}` of :func:`~rlkit_sac.functional.retrace_return`, and the advantage
-    :math:`A_t = Q^{ret}_t - V(s_t)` (with ``use_q_opc`` :math:`Q^{opc}_t` of
-    :func:`~rlkit_sac.functional.opc_return` in place of :math:`Q^{ret}_t`),
+    The importance ratio is :math:`\rho_t = \pi(a_t|s_t) / \mu(a_t|s_t)`. The segment stores the
+    distribution parameters of the behavior policy :math:`\mu`. The Retrace targets
+    :math:`Q^{ret}` are in :func:`~rlkit_sac.functional.retrace_return`. The advantage is
+    :math:`A_t = Q^{ret}_t - V(s_t)`; with ``use_q_opc``, :math:`Q^{opc}_t` of
+    :func:`~rlkit_sac.functional.opc_return` replaces :math:`Q^{ret}_t` in it. The losses are
 
     .. math::
         L_\pi &= -\min(c, \rho_t) A_t \log\pi(a_t|s_t)
@@ -82,71 +83,73 @@ class ACERLoss(SegmentLoss):
         L_Q &= \tfrac12 (Q^{ret}_t - Q(s_t, a_t))^2 \\
         L_H &= -\beta\, H(\pi(\cdot|s_t))
 
-    Gradients flow through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H only, and with continuous
-    actions through V. With discrete actions the expectation is exact and :math:`V = \sum_a \pi(a)
-    Q(a)` has no gradient. With continuous ones it is estimated with one sample, and :math:`L_Q` has
-    a second term for V, :math:`\tfrac12(\text{sg}[\min(1,\rho_t)(Q^{ret}_t - Q(s_t,a_t)) +
-    V(s_t)] - V(s_t))^2`, sg without gradient. Source: Wang et al. 2016
+    Gradients flow only through :math:`\log\pi`, :math:`Q(s_t, a_t)` and H, and with continuous
+    actions through V. With discrete actions the expectation is exact, and :math:`V = \sum_a \pi(a)
+    Q(a)` has no gradient. With continuous actions one sample estimates the expectation, and
+    :math:`L_Q` has a second term for V, :math:`\tfrac12(\text{sg}[\min(1,\rho_t)(Q^{ret}_t -
+    Q(s_t,a_t)) + V(s_t)] - V(s_t))^2`, where sg stops gradients. Source: Wang et al. 2016
     (arXiv:1611.01224), algorithms 1 to 3.
 
     **Trust region.** The gradient g of :math:`L_\pi` with respect to the distribution's parameters
-    :math:`\phi` is projected at each step by :func:`~rlkit_sac.functional.project_gradient`, with k
-    the gradient of :math:`-D(\bar\pi \Vert \pi)` and :math:`\bar\pi` the average policy. The choice
-    of :math:`\phi` changes the result where the constraint is active: to compare with another
-    implementation, use its ``trust_region_space``. Both gradients are computed in closed form,
-    without automatic differentiation inside of the loss. ``loss_actor`` has the value of the
-    unprojected loss and the gradient of the projected one.
+    :math:`\phi` is projected at each step by :func:`~rlkit_sac.functional.project_gradient`. There
+    k is the gradient of :math:`-D(\bar\pi \Vert \pi)`, and :math:`\bar\pi` the average policy. The
+    choice of :math:`\phi` changes the result where the constraint is active: to compare with
+    another implementation, use its ``trust_region_space``. Both gradients are computed in closed
+    form, without automatic differentiation. ``loss_actor`` has the value of the unprojected loss
+    and the gradient of the projected loss.
 
     The average policy is ``target_actor_network_params``: update it after **every** optimizer step
     with TorchRL's ``SoftUpdate(loss, eps=0.99)``.
 
-    Reads segments ``[*, T]``, time in the last dimension: ``observation`` or other inputs of the
-    networks, also under ``next``; ``action``, an index ``[*, T]`` or a vector
+    The loss reads segments ``[*, T]``, time in the last dimension: ``observation`` or other inputs
+    of the networks, also under ``next``; ``action``, an index ``[*, T]`` or a vector
     ``[*, T, D]``; ``("next", "reward")``, ``("next", "done")`` and ``("next", "terminated")``
     ``[*, T, 1]``; ``("behavior", "logits")`` ``[*, T, A]``, or ``("behavior", "loc")`` and
     ``("behavior", "scale")`` ``[*, T, D]``, as :meth:`policy` writes them; ``("collector",
     "mask")`` ``[*, T]`` and ``priority_weight`` ``[*, T]`` if present. A row may hold several
-    episodes and padding: the recursion restarts where the episode is done and before invalid
-    steps, from the value of the next state, or 0 where the episode terminated. Rows whose next
-    states are not the states of their next steps are refused, or warned of, in the first 100
-    batches on the CPU.
+    episodes and padding. Where the episode is done and before invalid steps, the recursion restarts
+    from the value of the next state, or from 0 where the episode terminated. If a next state is not
+    the state of the next step, an error or a warning says so in the first 100 batches on the CPU.
 
-    Returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their coefficients,
-    whose sum is the total loss, float32 under autocast; ``kl`` :math:`D(\bar\pi \Vert \pi)` and
-    ``entropy`` (nats), ``value`` (the mean of V); with ``diagnostics=True`` ``ratio`` (the mean of
-    :math:`\rho`), ``truncated`` (the share of steps with :math:`\rho > c`), ``projected`` (the
-    share whose gradient the trust region changed), ``q_mean``, ``target_mean`` and
-    ``explained_variance`` (of the targets).
+    It returns ``loss_actor``, ``loss_critic`` and ``loss_entropy``, multiplied by their
+    coefficients, float32 under autocast; the total loss is the sum. The scalars are ``kl``
+    :math:`D(\bar\pi \Vert \pi)` and ``entropy`` (nats) and ``value`` (the mean of V), and with
+    ``diagnostics=True`` ``ratio`` (the mean of :math:`\rho`), ``truncated`` (the share of steps
+    with :math:`\rho > c`), ``projected`` (the share of steps whose gradient the trust region
+    changed), ``q_mean``, ``target_mean`` and ``explained_variance`` (of the targets).
 
-    :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute one of them alone.
+    :meth:`actor_loss`, :meth:`critic_loss` and :meth:`entropy_loss` compute single losses.
 
-    **Masks.** After ``set_keys(action_mask="action_mask")`` it reads this mask of allowed actions,
-    bool ``[*, T, A]``, here and under ``next``: policies and expectations are then over these. A
-    stored action that its mask forbids has the critic's value, and is trained as any other.
+    **Masks.** After ``set_keys(action_mask="action_mask")`` the loss reads this mask of allowed
+    actions, bool ``[*, T, A]``, at the state and under ``next``. Policies and expectations are then
+    over the allowed actions. A stored action that the mask forbids has the critic's value and is
+    trained as any other.
 
     **Memory.** Networks with a GRU or an LSTM (``memory`` of the builders) read ``is_init`` and
-    ``prev_action``, which no batch needs under ``next``. They begin a row with the state that the
-    batch holds under :attr:`state_keys`, without gradient, or else at zero; the average policy
-    remembers by itself from the same state.
+    ``prev_action``, which a batch does not need under ``next``. They start a row with the state
+    that the batch holds under :attr:`state_keys`, without gradient, or at zero. The average policy
+    runs its own memory from the same state.
 
-    **On-policy segments.** Steps that the present policy has just taken have :math:`\rho = 1`, no
-    truncation, and need no behavior parameters. The loss does not infer this: call
-    ``loss(segment, on_policy=True)``, or set the attribute ``on_policy`` where the caller passes
-    only the segment, as an :class:`~rlkit_sac.updates.Update` does, whose compiled graphs follow
-    the attribute.
+    **On-policy segments.** Steps that the present policy has just taken have :math:`\rho = 1` and
+    no truncation, and need no behavior parameters. The loss does not infer this: call
+    ``loss(segment, on_policy=True)``. If the caller passes only the segment, as an
+    :class:`~rlkit_sac.updates.Update` does, set the attribute ``on_policy``; compiled graphs follow
+    it.
 
     Args:
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices
             (discrete) or an unsquashed diagonal Gaussian such as ``IndependentNormal``
             (continuous).
-        critic_network: discrete: reads no action and writes ``action_value`` ``[*, A]``;
-            continuous: a :class:`~rlkit_sac.modules.StochasticDuelingNetwork`, whose sampler is
-            called for :math:`Q(s_t, a_t)`, for the action a of the correction, and for its Q. It
-            may read what the actor writes on the way to its distribution, such as the output of a
-            shared trunk, which is computed once and trained by both losses.
+        critic_network: for discrete actions a critic that reads no action and writes
+            ``action_value`` ``[*, A]``; for continuous actions a
+            :class:`~rlkit_sac.modules.StochasticDuelingNetwork`. The sampler of the latter is
+            called for :math:`Q(s_t, a_t)`, for the action a of the correction, and for the Q of
+            that action. The critic may read entries that the actor writes before its distribution,
+            such as the output of a shared trunk. Then the trunk is computed once, and both losses
+            train it.
 
-    Further keyword arguments are the fields of :class:`ACEROptions` and, but for ``schedules``, of
-    :class:`~rlkit_sac.config.ACERLossConfig`.
+    Further keyword arguments are the fields of :class:`ACEROptions` and the fields of
+    :class:`~rlkit_sac.config.ACERLossConfig` except ``schedules``.
 
     Raises:
         ConfigError: for an impossible option or network.
@@ -199,11 +202,11 @@ class ACERLoss(SegmentLoss):
 
     @dispatch
     def forward(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> TensorDictBase:
-        """All losses and scalars of segments ``[*, T]``, from one pass of the networks.
+        """Return all losses and scalars of segments ``[*, T]``, from one pass of the networks.
 
         Args:
-            tensordict: the segments, which are not changed.
-            on_policy: whether the present policy has taken their actions; default: the attribute.
+            tensordict: the segments; not changed.
+            on_policy: whether the present policy has taken their actions. Default: the attribute.
         """
         evaluation = self._evaluate(tensordict, on_policy)
         parts = {
@@ -211,7 +214,7 @@ class ACERLoss(SegmentLoss):
             "loss_critic": self._critic_part(evaluation),
             "loss_entropy": self._entropy_part(evaluation),
         }
-        scalars = {key: value for _, some in parts.values() for key, value in some.items()}
+        scalars = {key: x for _, metrics in parts.values() for key, x in metrics.items()}
         return self._output(
             {name: loss for name, (loss, _) in parts.items()},
             {key: scalars[key] for key in (*_SCALARS, *_DIAGNOSTICS) if key in scalars},
@@ -219,22 +222,23 @@ class ACERLoss(SegmentLoss):
         )
 
     def actor_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
-        """``loss_actor`` alone, and the scalars ``kl``, ``ratio``, ``truncated``, ``projected``.
+        """Return ``loss_actor``, and the scalar ``kl``.
 
-        The last three with ``diagnostics=True``. Arguments as of :meth:`forward`.
+        With ``diagnostics=True`` also ``ratio``, ``truncated`` and ``projected``. See
+        :meth:`forward` for the arguments.
         """
         return self._compute_part(self._actor_part, tensordict, on_policy)
 
     def critic_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
-        """``loss_critic`` alone, and the scalar ``value``.
+        """Return ``loss_critic``, and the scalar ``value``.
 
-        With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``.
-        Arguments as of :meth:`forward`.
+        With ``diagnostics=True`` also ``q_mean``, ``target_mean`` and ``explained_variance``. See
+        :meth:`forward` for the arguments.
         """
         return self._compute_part(self._critic_part, tensordict, on_policy)
 
     def entropy_loss(self, tensordict: TensorDictBase, on_policy: bool | None = None) -> Part:
-        """``loss_entropy`` alone, and the scalar ``entropy``. Arguments as of :meth:`forward`."""
+        """Return ``loss_entropy``, and the scalar ``entropy``; see :meth:`forward`."""
         return self._compute_part(self._entropy_part, tensordict, on_policy)
 
     def _compute_part(
@@ -244,10 +248,10 @@ class ACERLoss(SegmentLoss):
         return self._reduce_alone(loss, batch), scalars
 
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
-        r"""One pass of the networks, one draw of every sample, targets and advantage.
+        r"""Run the networks once, sample actions, and compute targets and advantage.
 
-        :math:`Q^{ret}`, with the traces :math:`\min(1, \rho^{1/D})`, is the critic's target, and
-        that of the advantage, unless ``use_q_opc`` takes :math:`Q^{opc}` there.
+        :math:`Q^{ret}`, with the traces :math:`\min(1, \rho^{1/D})`, is the target of the critic
+        and of the advantage. With ``use_q_opc`` the advantage takes :math:`Q^{opc}` instead.
         """
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
@@ -279,9 +283,9 @@ class ACERLoss(SegmentLoss):
         return Evaluation(terms, ratio, advantage_target - value, q_ret, threshold, valid)
 
     def _actor_part(self, evaluation: Evaluation) -> Part:
-        r""":math:`L_\pi = -\min(c, \rho) A \log\pi(a|s) - E_\pi[\dots]`, eq. 9 to 12.
+        r"""Return :math:`L_\pi = -\min(c, \rho) A \log\pi(a|s) - E_\pi[\dots]`, eq. 9 to 12.
 
-        Its gradient g with respect to :math:`\phi` is projected onto the trust region.
+        The gradient g with respect to :math:`\phi` is projected onto the trust region.
         """
         terms, ratio, advantage, _, threshold, valid = evaluation
         weight = F.truncate_ratio(ratio, threshold) * advantage
@@ -302,7 +306,10 @@ class ACERLoss(SegmentLoss):
         return self.policy_coef * loss, scalars
 
     def _critic_part(self, evaluation: Evaluation) -> Part:
-        r""":math:`L_Q = \tfrac12 (Q^{ret} - Q(s, a))^2`, with continuous actions also that of V."""
+        r"""Return :math:`L_Q = \tfrac12 (Q^{ret} - Q(s, a))^2`.
+
+        With continuous actions the loss of V is added.
+        """
         terms, ratio, _, q_ret, _, valid = evaluation
         error = q_ret - terms.q
         loss = 0.5 * error.square()
@@ -320,23 +327,22 @@ class ACERLoss(SegmentLoss):
         return self.critic_coef * loss, scalars
 
     def _entropy_part(self, evaluation: Evaluation) -> Part:
-        r""":math:`L_H = -\beta H(\pi(\cdot|s))`, times ``policy_coef``."""
+        r"""Return :math:`L_H = -\beta H(\pi(\cdot|s))`, times ``policy_coef``."""
         entropy = evaluation.terms.entropy
         scalars = {"entropy": F.masked_mean(entropy.detach(), evaluation.valid)}
         return -self.policy_coef * self.beta * entropy, scalars
 
     @torch.no_grad()
     def _next_value(self, states: TensorDictBase) -> Tensor:
-        """V ``[*, T]`` of the states after each step."""
+        """Return V ``[*, T]`` of the states after each step."""
         if self.kind == "discrete":
-            before = states
-            policy, states = self._run_actor(states)
-            allowed, values = self._allowed(before, policy), self._action_values(states)
+            policy, actor_out = self._run_actor(states)
+            allowed, values = self._allowed(states, policy), self._action_values(actor_out)
             if allowed is not None:
                 values = F.zero_forbidden(values, allowed)
             return (policy_log_probs(policy, allowed).exp() * values).sum(-1)
         if not self._written_keys().isdisjoint(self._critic_state_keys()):
-            _, states = self._run_actor(states)  # the critic reads what it writes
+            _, states = self._run_actor(states)  # the critic reads an output of the actor
         inputs = self._head_inputs(DUELING[0], states)
         return upcast(self._dueling.state_value(inputs)).squeeze(-1)
 
@@ -349,7 +355,7 @@ class ACERLoss(SegmentLoss):
 
         Args:
             value_type: ``None``.
-            **hyperparams: ``gamma`` (kept from before by default).
+            **hyperparams: ``gamma``; by default it does not change.
 
         Raises:
             NotImplementedError: for another estimator.

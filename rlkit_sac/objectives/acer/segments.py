@@ -1,4 +1,4 @@
-"""Losses over segments of trajectories: their networks, keys and checks, and inputs of terms."""
+"""The networks, keys and checks of a loss over segments of trajectories, without its equations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rlkit_sac.objectives.memory import MemoryPass
 
 
 def upcast(x: Tensor) -> Tensor:
-    """Numbers of 16 bits, as autocast makes them, in float32; others as they are.
+    """Return a tensor of 16-bit numbers, as autocast makes them, in float32; others unchanged.
 
     >>> upcast(torch.ones(1, dtype=torch.bfloat16)).dtype
     torch.float32
@@ -45,18 +45,18 @@ def upcast(x: Tensor) -> Tensor:
 
 
 def policy_log_probs(policy: Distribution, allowed: Tensor | None) -> Tensor:
-    """Log-probabilities ``[*, A]``; half precision could not normalize them."""
+    """Return log-probabilities ``[*, A]``, normalized in full precision."""
     assert isinstance(policy, Categorical)
     logits = policy.logits
     if allowed is not None:
         logits = getattr(policy, "raw_logits", logits)
-    wide = upcast(logits)
-    same = wide is logits and allowed is None
-    return logits if same else F.mask_logits(wide, allowed).log_softmax(-1)
+    full = upcast(logits)
+    are_normalized = full is logits and allowed is None
+    return logits if are_normalized else F.mask_logits(full, allowed).log_softmax(-1)
 
 
 def policy_gaussian(policy: Distribution) -> Gaussian:
-    """Mean and standard deviation ``[*, D]``, not of half precision."""
+    """Return mean and standard deviation ``[*, D]``, in full precision."""
     return Gaussian(*map(upcast, distribution_parameters(policy)))
 
 
@@ -70,8 +70,8 @@ class Segments(Transitions):
     """A batch ``[*, T]`` that has been checked.
 
     Attributes:
-        behavior: keys of the behavior policy's parameters; none on-policy.
-        cut: bool ``[*, T]``, the steps that the next one of their row does not continue.
+        behavior: the keys of the behavior policy's parameters; empty on-policy.
+        cut: the steps that the next step of their row does not continue, bool ``[*, T]``.
     """
 
     behavior: list[NestedKey]
@@ -80,20 +80,20 @@ class Segments(Transitions):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ACEROptions(LossOptions):
-    """What the loss of ACER takes beside the fields of its section."""
+    """The options of the loss of ACER, besides the fields of its section."""
 
     actor_critic: ActorValueOperator | None = None
-    """In place of actor and critic, both on one trunk: TorchRL's ``ActorValueOperator``, such as
-    :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
+    """An actor and a critic on one trunk, in place of both networks: TorchRL's
+    ``ActorValueOperator``, such as :func:`~rlkit_sac.modules.categorical_actor_critic` builds."""
 
     on_policy: bool = False
     """Whether the present policy has taken the actions of segments, see :class:`ACERLoss`."""
 
 
 class SegmentLoss(LossContract):
-    """An actor and its average, a critic, and batches of segments; no equation of the algorithm.
+    """A loss with an actor, its average policy and a critic, over segments; without the equations.
 
-    Arguments are documented with the subclass.
+    The subclass documents the arguments.
     """
 
     @dataclass
@@ -116,7 +116,7 @@ class SegmentLoss(LossContract):
 
     kind: ActionKind
     truncation_threshold: float | None
-    #: Of the policy's parameters.
+    #: The space of the policy's parameters.
     _space: Any
 
     def __init__(
@@ -149,24 +149,24 @@ class SegmentLoss(LossContract):
     # ------------------------------------------------------------------ the networks
 
     def _average_policy(self, states: TensorDictBase) -> Distribution:
-        """The average policy at some states, which are not changed."""
+        """Return the average policy at some states, which are not changed."""
         actor, params = self.actor_network, self.target_actor_network_params
         with torch.no_grad(), params.to_module(actor, preserve_module_state=False):
             return self._run_actor(states.copy(), AVERAGE)[0]
 
     def _run_actor(
-        self, states: TensorDictBase, remembered: str = ACTOR
+        self, states: TensorDictBase, memory_entry: str = ACTOR
     ) -> tuple[Distribution, TensorDictBase]:
-        """The policy at some states, and the states with all that the actor writes."""
+        """Return the policy at some states, and the states with the outputs of the actor."""
         actor = self._head(ACTOR)
-        out = actor.get_dist_params(self._head_inputs(ACTOR, states, remembered))
+        out = actor.get_dist_params(self._head_inputs(ACTOR, states, memory_entry))
         masked = self.tensor_keys.action_mask is not None
         dist = build_dist(actor, out) if masked else actor.build_dist_from_params(out)
         return dist, out if out is states else states.update(out)
 
     @property
     def _dueling(self) -> StochasticDuelingNetwork:
-        """A critic over continuous actions, which reads what its memories remember."""
+        """The critic over continuous actions. With memories, the critic made of their heads."""
         critic = self.critic_network
         assert isinstance(critic, StochasticDuelingNetwork)
         if not any(name in self.recurrent for name in DUELING):
@@ -183,20 +183,20 @@ class SegmentLoss(LossContract):
         )
 
     def _action_values(self, states: TensorDictBase) -> Tensor:
-        """Values ``[*, A]`` of a discrete critic, which it writes into the states."""
-        written = self._head(CRITIC)(self._head_inputs(CRITIC, states))
-        return upcast(written.get(self.tensor_keys.action_value))
+        """Return the values ``[*, A]`` of a discrete critic, which writes them into the states."""
+        out = self._head(CRITIC)(self._head_inputs(CRITIC, states))
+        return upcast(out.get(self.tensor_keys.action_value))
 
     def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
-        """The acting policy, a module that shares this loss's live parameters.
+        """Return the acting policy, a module that shares this loss's live parameters.
 
-        It obeys TorchRL's exploration types, writes the parameters of its distribution where the
-        loss reads them, and can be used in a collector or an evaluation. Its attribute ``actor`` is
-        the network itself.
+        It obeys TorchRL's exploration types and can be used in a collector or an evaluation. It
+        writes the parameters of its distribution to the entries that the loss reads. The attribute
+        ``actor`` of the policy is the network itself.
 
         Args:
-            epsilon: makes the deterministic mode epsilon-greedy, see
-                :class:`~rlkit_sac.modules.EpsilonGreedy`.
+            epsilon: the probability of a sample in the deterministic mode, see
+                :class:`~rlkit_sac.modules.EpsilonGreedy`. Default: 0.
         """
         keys = tuple(self._behavior_keys())
         actor = self.get_stateful_net("actor_network")
@@ -206,7 +206,7 @@ class SegmentLoss(LossContract):
     # ------------------------------------------------------------------ reading the batch
 
     def _read(self, tensordict: TensorDictBase, on_policy: bool) -> Segments:
-        """Check a batch and select what the losses need."""
+        """Check a batch and select the entries that the losses need."""
         keys, stored = self.tensor_keys, self._behavior_keys()
         behavior = [] if on_policy else stored
         if missing := [key for key in behavior if tensordict.get(key, None) is None]:
@@ -221,38 +221,38 @@ class SegmentLoss(LossContract):
             if self.kind == "discrete":
                 check_writes(CRITIC, self._head(CRITIC), keys.action_value, "action_value")
             self._transition_keys = self._find_transition_keys()
-        read = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
+        transitions = self._transition_keys.read(tensordict, required, valid, sequential="ACER")
         reward, done, terminated = (
             tensordict.get(("next", key)) for key in (keys.reward, keys.done, keys.terminated)
         )
         check_reward(reward, None, tensordict)
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
-        cut = cut_steps(done.bool() | terminated.bool(), read.valid).squeeze(-1)
-        segments = Segments(**vars(read), behavior=behavior, cut=cut)
+        cut = cut_steps(done.bool() | terminated.bool(), transitions.valid).squeeze(-1)
+        segments = Segments(**vars(transitions), behavior=behavior, cut=cut)
         if not self.recurrent and not self.burn_in:
             return segments
         segments = self._encode(tensordict, segments, cut.unsqueeze(-1), self._memory_passes())
         return replace(segments, cut=cut[..., self.burn_in :])
 
     def _memory_passes(self) -> Iterator[MemoryPass]:
-        """What the memories of all networks remember."""
+        """Yield the passes of all memories."""
         for name, network in self.recurrent.items():
             outer, *inner = name.split(".")
             params = getattr(self, f"{outer}_params")
             live = self._members(network.network, params.get(tuple(inner)) if inner else params)
-            needed = name != DUELING[1]  # the value of a next state is that of V alone
-            yield MemoryPass(network, name, live, at_next_states=needed)
+            at_next_states = name != DUELING[1]  # the value of a next state needs only V
+            yield MemoryPass(network, name, live, at_next_states=at_next_states)
             if name == ACTOR:
                 average = self._members(network.network, self.target_actor_network_params)
                 yield MemoryPass(network, AVERAGE, average, at_next_states=False, grad=False)
 
     def _behavior(self, segments: Segments, parameter: Tensor) -> list[Tensor] | None:
-        """The parameters of the behavior policy, which have no gradient; ``None`` on-policy.
+        """Return the parameters of the behavior policy, without gradient; ``None`` on-policy.
 
         Args:
-            segments: what holds them.
-            parameter: a parameter of the policy, of the shape that they must have.
+            segments: the segments with the parameters.
+            parameter: a parameter of the policy, with the shape that they must have.
         """
         if not segments.behavior:
             return None
@@ -308,15 +308,15 @@ class SegmentLoss(LossContract):
         live = policy_gaussian(policy)
         check_action(action, live.loc, self.tensor_keys.action)
         behavior = self._behavior(segments, live.loc)
-        critic, sampled = self._dueling, None
-        of_value, of_advantage = (self._head_inputs(name, states) for name in DUELING)
-        value = upcast(critic.state_value(of_value))
-        q = value + critic.relative_advantage(of_advantage, action, policy)
+        critic, sample = self._dueling, None
+        value_states, advantage_states = (self._head_inputs(name, states) for name in DUELING)
+        value = upcast(critic.state_value(value_states))
+        q = value + critic.relative_advantage(advantage_states, action, policy)
         if behavior is not None and self.truncation_threshold is not None:
             with torch.no_grad():
                 sampled_action = critic.sampler(policy, 1)[0]
-                sampled_q = value + critic.relative_advantage(of_advantage, sampled_action, policy)
-                sampled = sampled_action, sampled_q.squeeze(-1)
+                advantage = critic.relative_advantage(advantage_states, sampled_action, policy)
+                sample = sampled_action, (value + advantage).squeeze(-1)
         return GaussianTerms(
             live,
             policy_gaussian(average),
@@ -324,12 +324,12 @@ class SegmentLoss(LossContract):
             value.squeeze(-1),
             q.squeeze(-1),
             action,
-            sampled,
+            sample,
             self._space,
         )
 
     def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
-        """The mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
+        """Return the mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
         if self.tensor_keys.action_mask is None:
             return None
         (logits,) = distribution_parameters(policy)
@@ -344,44 +344,44 @@ class SegmentLoss(LossContract):
         return [unravel_key(keys.behavior_loc), unravel_key(keys.behavior_scale)]
 
     def _critic_state_keys(self) -> list[NestedKey]:
-        """Entries the critic reads at a state, some of which the actor may write."""
+        """Return the entries that the critic reads at a state. The actor may write some of them."""
         critic = self.critic_network
         if isinstance(critic, StochasticDuelingNetwork):
             return critic.state_keys
         return [unravel_key(key) for key in critic.in_keys]
 
     def _written_keys(self) -> set[NestedKey]:
-        """Entries that the actor writes."""
+        """Return the entries that the actor writes."""
         return {unravel_key(key) for key in self.actor_network.out_keys}
 
     def _network_keys(self) -> list[NestedKey]:
-        """Entries of a batch that the networks read at a state, but for states of memories."""
-        of_actor = map(unravel_key, self.actor_network.in_keys)
-        read = [*of_actor, *self._critic_state_keys(), *self._mask_keys]
-        states = [key for network in self.recurrent.values() for key in network.state_keys]
-        others = self._written_keys().union(states)
-        return [key for key in dict.fromkeys(read) if key not in others]
+        """Return the entries of a batch that networks read at a state, without memory states."""
+        actor_keys = map(unravel_key, self.actor_network.in_keys)
+        keys = [*actor_keys, *self._critic_state_keys(), *self._mask_keys]
+        memory_keys = [key for network in self.recurrent.values() for key in network.state_keys]
+        others = self._written_keys().union(memory_keys)
+        return [key for key in dict.fromkeys(keys) if key not in others]
 
     @property
     def _actions(self) -> dict[NestedKey, str]:
         return {unravel_key(self.tensor_keys.action): "action"}
 
     def _batch_keys(self) -> list[NestedKey]:
-        keys, read = self.tensor_keys, self._find_transition_keys()
-        following = [keys.reward, keys.done, keys.terminated, *read.next_states]
-        next_keys = (("next", key) for key in following)
-        return unravel_keys(keys.action, *read.states, *next_keys, *self._behavior_keys())
+        keys, found = self.tensor_keys, self._find_transition_keys()
+        outcomes = (keys.reward, keys.done, keys.terminated)
+        next_keys = (("next", key) for key in (*outcomes, *found.next_states))
+        return unravel_keys(keys.action, *found.states, *next_keys, *self._behavior_keys())
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:
     """Refuse a critic that does not belong to the actor."""
-    came = f"critic_network is a {type(critic).__name__}"
+    text = f"critic_network is a {type(critic).__name__}"
     if not hasattr(critic, "in_keys"):
-        raise ConfigError(f"{came} without in_keys: wrap it in a TensorDictModule")
+        raise ConfigError(f"{text} without in_keys: wrap it in a TensorDictModule")
     if kind == "continuous":
         if not isinstance(critic, StochasticDuelingNetwork):
             raise ConfigError(
-                f"{came}: continuous actions need a rlkit_sac.modules.StochasticDuelingNetwork"
+                f"{text}: continuous actions need a rlkit_sac.modules.StochasticDuelingNetwork"
             )
     elif action_key in map(unravel_key, critic.in_keys):
         raise ConfigError(

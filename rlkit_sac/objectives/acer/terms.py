@@ -15,7 +15,7 @@ from rlkit_sac.functional.gaussian import GaussianSpace
 
 
 class Gaussian(NamedTuple):
-    """A diagonal Gaussian, ``[*, D]`` each."""
+    """The mean and the standard deviation of a diagonal Gaussian, ``[*, D]`` each."""
 
     loc: Tensor
     scale: Tensor
@@ -28,10 +28,10 @@ class ACERTerms(ABC):
         value: V, ``[*]``, with gradient for Gaussian policies only.
         q: :math:`Q(s, a)` of the stored action, ``[*]``.
         parameters: :math:`\phi`, ``[*, P]``.
-        entropy: nats, ``[*]``.
+        entropy: the entropy ``[*]`` in nats.
         kl: :math:`D(\bar\pi \Vert \pi)`, nats, ``[*]``, without gradient.
         log_ratio: :math:`\log\rho` of the stored action, ``[*]``, without gradient; 0 on-policy.
-        action_dim: D of the traces.
+        action_dim: the number D of dimensions in the exponent of the traces.
     """
 
     value: Tensor
@@ -51,8 +51,8 @@ class ACERTerms(ABC):
             g = \partial L_\pi / \partial\phi
 
         Args:
-            weight: w, :math:`\min(c, \rho)` times the advantage, ``[*]``.
-            threshold: c of the bias correction; ``None`` for none.
+            weight: the weight w, :math:`\min(c, \rho)` times the advantage, ``[*]``.
+            threshold: the threshold c of the bias correction; ``None`` for no correction.
         """
 
     @abstractmethod
@@ -64,14 +64,14 @@ class CategoricalTerms(ACERTerms):
     r"""The terms of a categorical policy, with exact expectations over the actions.
 
     Args:
-        log_prob: normalized, ``[*, A]``.
+        log_prob: normalized log-probabilities of the policy, ``[*, A]``.
         average: log-probabilities of the average policy, ``[*, A]``.
-        behavior: those of the behavior policy, ``[*, A]``; ``None`` on-policy.
+        behavior: log-probabilities of the behavior policy, ``[*, A]``; ``None`` on-policy.
         values: :math:`Q(s, \cdot)`, ``[*, A]``.
-        action: int64 ``[*]``.
-        allowed: bool ``[*, A]``; the values of other actions are ignored, except ``q`` of a
-            stored one. ``None`` where all are allowed.
-        space: of the policy's parameters.
+        action: the stored actions, int64 ``[*]``.
+        allowed: the allowed actions, bool ``[*, A]``. The values of other actions are ignored,
+            except ``q`` of a stored action. ``None`` if all actions are allowed.
+        space: the space of the policy's parameters.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class CategoricalTerms(ACERTerms):
                 self._log_ratios, self._prob, advantage, threshold
             )
         loss = -(weights * self._log_prob).sum(-1)
-        # The gradient with respect to log pi is -weights, here with respect to the parameters.
+        # The gradient with respect to log pi is -weights.
         return loss, F.categorical_gradient(-weights, self._prob, self._space)
 
     def kl_gradient(self) -> Tensor:
@@ -129,15 +129,15 @@ class GaussianTerms(ACERTerms):
     r"""The terms of an unsquashed diagonal Gaussian, with a stochastic dueling critic.
 
     Args:
-        policy: with gradients.
+        policy: the policy, with gradients.
         average: the average policy.
         behavior: the behavior policy; ``None`` on-policy.
-        value: V, ``[*]``.
+        value: the value V, ``[*]``.
         q: :math:`Q(s, a)`, ``[*]``.
-        action: ``[*, D]``.
-        sampled: one action ``[*, D]`` of the policy and its :math:`Q`, ``[*]``; ``None`` where
-            nothing is corrected.
-        space: of the policy's parameters.
+        action: the stored actions ``[*, D]``.
+        sample: an action ``[*, D]`` sampled from the policy and its :math:`Q`, ``[*]``; ``None``
+            without bias correction.
+        space: the space of the policy's parameters.
     """
 
     def __init__(
@@ -148,13 +148,13 @@ class GaussianTerms(ACERTerms):
         value: Tensor,
         q: Tensor,
         action: Tensor,
-        sampled: tuple[Tensor, Tensor] | None,
+        sample: tuple[Tensor, Tensor] | None,
         space: GaussianSpace,
     ) -> None:
         self._space = space
         self._policy = Gaussian(policy.loc.detach(), policy.scale.detach())
         self._average, self._behavior = average, behavior
-        self._action, self._sampled = action, sampled
+        self._action, self._sample = action, sample
         self.value, self.q = value, q
         self.action_dim = action.shape[-1]
         self.parameters = F.gaussian_parameters(*policy, space)
@@ -172,9 +172,9 @@ class GaussianTerms(ACERTerms):
         loss = -weight * self._log_prob
         gradient = -weight.unsqueeze(-1) * self._score(self._action)
         if threshold is not None:
-            assert self._sampled is not None
+            assert self._sample is not None
             assert self._behavior is not None
-            action, q = self._sampled
+            action, q = self._sample
             log_prob = F.gaussian_log_prob(action, *self._policy)
             log_ratio = F.log_importance_ratio(
                 log_prob, F.gaussian_log_prob(action, *self._behavior)
@@ -188,5 +188,5 @@ class GaussianTerms(ACERTerms):
         return F.gaussian_score(action, *self._policy, self._space)
 
     def kl_gradient(self) -> Tensor:
-        """Return k."""
+        """Return the gradient k of minus the divergence."""
         return F.gaussian_kl_gradient(*self._average, *self._policy, self._space)

@@ -19,8 +19,8 @@ from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 class ContinuousSACLoss(SoftActorCriticLoss):
     r"""Losses of soft actor-critic with a reparameterized policy over continuous actions.
 
-    With one sample :math:`a' \sim \pi(\cdot|s')` of the live policy, one :math:`a \sim
-    \pi(\cdot|s)`, and the minimum over R critics,
+    With one sample :math:`a' \sim \pi(\cdot|s')` and one sample :math:`a \sim \pi(\cdot|s)` of the
+    live policy, and the minimum over R critics,
 
     .. math::
         y &= r + \gamma\,(1 - \text{terminated})
@@ -30,33 +30,34 @@ class ContinuousSACLoss(SoftActorCriticLoss):
         L_\alpha &= \operatorname{mean}_B
             \left[\log\alpha \cdot (-\log\pi(a|s) - \bar{\mathcal H})\right]
 
-    where :math:`\bar Q_i` are the target critics, and each loss trains its own parameters only.
+    where :math:`\bar Q_i` are the target critics, and each loss trains only its own parameters.
     With a prior, :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi`. Source: Haarnoja et al. 2018
     (arXiv:1812.05905), eq. 5-9 and 18, without the factor 1/2 of eq. 5. A time limit
     (``truncated``) bootstraps; only ``terminated`` does not. The original form, with a value
     network, is :class:`ValueSACLoss`.
 
-    Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
-    here); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``;
-    ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences;
-    ``priority_weight`` ``[*]``, ``steps_to_next_obs`` ``[*]`` (frames of each transition) and
-    ``("collector", "mask")`` ``[*]`` if present.
+    The loss reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and other
+    inputs of the networks and a prior, at the state and under ``next`` (``prev_action`` and
+    ``is_init`` only at the state); ``action`` ``[*, D]``; ``("next", "reward")`` ``[*, 1]`` or
+    ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for
+    sequences; ``priority_weight`` ``[*]``, ``steps_to_next_obs`` ``[*]`` (frames of each
+    transition) and ``("collector", "mask")`` ``[*]`` if present.
 
-    Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
-    with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
+    It writes the priority ``td_error`` ``[*]`` into the batch: :math:`\sqrt{\sum_i (Q_i - y)^2}`
+    with the mean square over reward dimensions, and 0 in invalid steps. It returns ``loss_actor``,
     ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), with a prior ``kl`` (nats),
-    and the critics' statistics with ``diagnostics=True``.
+    and with ``diagnostics=True`` statistics of the critics.
 
     Args:
-        actor_network: a TorchRL ``ProbabilisticActor``; its distribution gives reparameterized
+        actor_network: a TorchRL ``ProbabilisticActor``. Its distribution gives reparameterized
             samples and log-probabilities ``[*]`` (summed over the action's dimensions).
-        qvalue_network: writes ``state_action_value`` ``[*, 1]`` (``[*, M]`` for vector rewards). A
-            single module is copied, each copy newly initialized; the modules of a list are used as
-            given. A trunk shared with the actor becomes the critics' own copy.
+        qvalue_network: a critic that writes ``state_action_value`` ``[*, 1]`` (``[*, M]`` for
+            vector rewards). A single module is copied, and each copy is newly initialized; the
+            modules of a list are used as they are. If the critic shares a trunk with the actor, it
+            gets its own copy of the trunk.
 
-    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
-    of :class:`~rlkit_sac.config.ContinuousLossConfig`.
+    Further keyword arguments are the fields of :class:`SACOptions` and the fields of
+    :class:`~rlkit_sac.config.ContinuousLossConfig` except ``schedules``.
 
     Raises:
         ConfigError: for an invalid option or network.

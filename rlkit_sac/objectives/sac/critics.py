@@ -1,4 +1,4 @@
-"""Ensembles of critics, as the losses evaluate them."""
+"""Ensembles of critics in the losses: their values, targets and losses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CriticTerms(NamedTuple):
 
     Attributes:
         q_taken: the values ``[R, *, M]`` of the actions of the batch.
-        target: y, what they are compared with.
+        target: the target y of these values.
         losses: the loss of each critic, ``[R, *]``.
         td_error: the priority ``[*]``, 0 in invalid steps.
     """
@@ -58,25 +58,25 @@ class SACTransitions(Transitions):
     """A batch ``[*]`` that has been checked.
 
     Attributes:
-        target_critics: those whose memories read it; ``None`` without memories.
+        target_critics: the target critics whose memories read the batch; ``None`` without memories.
     """
 
     target_critics: Members | None
 
 
 class ScalarHead:
-    """The values ``[…, M]`` themselves, one for each reward dimension.
+    """The interpretation of critics' outputs as values ``[…, M]``, one for each reward dimension.
 
     Attributes:
-        written: the entry that the critics write; ``None`` for the accepted key's.
+        output_key: the entry that the critics write; ``None`` for the entry of the accepted key.
         diagnostics: the names of :meth:`extra_metrics`.
     """
 
-    written: ClassVar[NestedKey | None] = None
+    output_key: ClassVar[NestedKey | None] = None
     diagnostics: ClassVar[tuple[str, ...]] = ()
 
     def value(self, q: Tensor) -> Tensor:
-        """Return the value ``[…, M]`` that an output means."""
+        """Return the value ``[…, M]`` of an output."""
         return q
 
     def expected_min(
@@ -87,12 +87,12 @@ class ScalarHead:
         Args:
             q: the outputs of the target critics.
             weights: the weights of a vector reward.
-            expected: takes the expectation over the discrete actions.
+            expected: a function that takes the expectation over the discrete actions.
         """
         return ValueEstimate(expected(reduce_critics(q, weights, "min")))
 
     def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
-        """Return the loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` at a target."""
+        """Return the loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` for a target."""
         return F.critic_loss(q, target.values, loss_function)
 
     def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
@@ -101,17 +101,17 @@ class ScalarHead:
 
 
 class AtomHead(ScalarHead):
-    """Logits ``[…, N]`` of a distribution over N atoms, under ``value_logits``.
+    """The interpretation of critics' outputs ``value_logits`` ``[…, N]`` as distributions.
 
-    See :mod:`~rlkit_sac.functional.value_distribution`. The target is the whole distribution of the
-    critic with the smaller mean, of each state by itself.
+    They are distributions over N atoms, see :mod:`~rlkit_sac.functional.value_distribution`. At
+    each state the target is the whole distribution of the critic with the smallest mean.
     """
 
-    written = VALUE_LOGITS
+    output_key = VALUE_LOGITS
     diagnostics = ("clipped_share",)
 
     def value(self, q: Tensor) -> Tensor:
-        """Return the value ``[…, 1]`` that logits describe."""
+        """Return the mean value ``[…, 1]`` of logits."""
         return F.distribution_mean(q)
 
     def expected_min(
@@ -128,7 +128,7 @@ class AtomHead(ScalarHead):
         return F.distribution_loss(q, projected)
 
     def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
-        """Return the share of the target that is beyond the atoms."""
+        """Return the share of the target that lies beyond the atoms."""
         return {"clipped_share": F.clipped_share(target.values, target.shares)}
 
 
@@ -136,29 +136,28 @@ class AtomHead(ScalarHead):
 class Critics:
     r"""An ensemble :math:`Q_i(s, a)`, or :math:`Q_i(s, c)_k` with values for K discrete actions.
 
-    It holds no parameters: they come with each call, as
+    It holds no parameters. They come with each call, as
     :class:`~rlkit_sac.modules.ensemble.Members`.
 
     Attributes:
         network: one of the critics, without parameters.
         encoded: the entries of a shared encoder, which the critics train.
-        memory: the parts of a network with a memory; ``None`` for others.
+        memory: the parts of a network with a memory; ``None`` without a memory.
         normalizer: the normalizer of observations, or ``None``.
         weights: the weights of a vector reward.
         loss_function: the distance to the target.
-        reduction: what the policy is trained on, the minimum or the mean.
+        reduction: the reduction on which the policy is trained, the minimum or the mean.
         action_role: the accepted key of the continuous action that the critics read, or ``None``.
         index_role: the accepted key of the discrete action whose values the critics write;
             ``None`` for critics that write one value.
         spec: the spec of the discrete action, if known.
-        parameter_mask: which dimensions of the continuous action each discrete action reads, or
-            ``None``.
-        head: what an output of the critics means.
-        value_key: where the critics write their values.
-        action_key: where they read the continuous action.
-        index_key: where a batch holds the discrete action.
-        action_mask_key: where states hold the mask of allowed discrete actions; ``None`` without
-            masks.
+        parameter_mask: a mask of the dimensions of the continuous action that each discrete action
+            uses, or ``None``.
+        head: the interpretation of the critics' outputs.
+        value_key: the entry that the critics write their values to.
+        action_key: the entry of the continuous action that the critics read.
+        index_key: the entry of the discrete action in a batch.
+        action_mask_key: the entry of the mask of allowed discrete actions; ``None`` without masks.
     """
 
     network: TensorDictModule
@@ -179,7 +178,7 @@ class Critics:
         self._value_role = "state_action_value" if self.index_role is None else "action_value"
 
     def read_keys(self, keys: Any) -> None:
-        """Take the entries that the critics read and write from the accepted keys of a loss."""
+        """Set the entries that the critics read and write, from the accepted keys of a loss."""
         self.value_key: NestedKey = unravel_key(getattr(keys, self._value_role))
         if self.action_role is not None:
             self.action_key: NestedKey = unravel_key(getattr(keys, self.action_role))
@@ -187,26 +186,26 @@ class Critics:
             self.index_key: NestedKey = getattr(keys, self.index_role)
         self.action_mask_key: NestedKey | None = getattr(keys, "action_mask", None)
         part = self.network if self.memory is None else self.memory.head
-        key = self.head.written or self.value_key
+        key = self.head.output_key or self.value_key
         mask = self.parameter_mask
         masked = None if mask is None else (self.action_key, mask)
         self._output = EnsembleOutput.find(self.network, part, key, masked)
-        # Of a taken action, with its parameters alone; the values of the others are not used.
+        # The value of a taken action needs only the action's own parameters and no mask.
         self._taken_output = (
             EnsembleOutput.find(self.network, part, key) if masked else self._output
         )
 
     def check_keys(self) -> None:
-        """Refuse critics that do not read the action, or write their values elsewhere.
+        """Refuse critics that do not read the action, or write their values to another entry.
 
         Raises:
             BatchError: naming the keys.
         """
-        read, role = self.network.in_keys, self.action_role
-        if role is not None and self.action_key not in map(unravel_key, read):
+        in_keys, role = self.network.in_keys, self.action_role
+        if role is not None and self.action_key not in map(unravel_key, in_keys):
             name = "action" if role == "action" else "continuous action"
             raise BatchError(
-                f"qvalue_network reads {read}, not the {name} {self.action_key!r}, which is the "
+                f"qvalue_network reads {in_keys}, not the {name} {self.action_key!r}, which is the "
                 f"key the actor writes unless set_keys({role}=...) named another: let actor, "
                 "critics and batch use one key"
             )
@@ -219,12 +218,12 @@ class Critics:
         """Return outputs ``[R, *, (K,) M]`` of some critics, for each discrete action if any.
 
         Args:
-            members: the live or the target critics. Where no parameter has a gradient, neither
-                have their memories and the encoder.
-            inputs: ``[*]``, the critics' inputs.
-            entry: under which the states hold what the critics' memories remember.
-            taken: whether, with a mask of parameters, only the value of the action that these
-                parameters belong to is used.
+            members: the live or the target critics. If their parameters have no gradient, memories
+                and the encoder have none either.
+            inputs: the critics' inputs ``[*]``.
+            entry: the name under which the states hold the outputs of the critics' memories.
+            taken: whether the inputs hold the parameters of a taken action. Then a parameter mask
+                is not applied, and only the value of this action is meaningful.
 
         Raises:
             BatchError: for an output of another shape.
@@ -256,9 +255,9 @@ class Critics:
         return q.to(members.dtype)  # which autocast may have lowered
 
     def allowed_actions(self, states: TensorDictBase, q: Tensor) -> Tensor | None:
-        """Return the mask of allowed actions, bool ``[*, K]``, at the states of values ``q``.
+        """Return the mask of allowed actions at the states of values ``q``, bool ``[*, K]``.
 
-        Without masks ``None``.
+        It is ``None`` without masks.
         """
         if self.action_mask_key is None:
             return None
@@ -269,7 +268,7 @@ class Critics:
     ) -> Tensor:
         """Return outputs ``[R, *, M]`` of the live critics for the action of the batch.
 
-        It is the critics' value whether or not the mask of allowed actions has this action.
+        A mask of allowed actions has no effect on them.
 
         Args:
             members: the live critics.
@@ -296,35 +295,35 @@ class Critics:
     def zero_unused_parameters(
         self, tensordict: TensorDictBase, states: Iterable[NestedKey]
     ) -> TensorDictBase:
-        """Return a batch with zeros for parameters that are not finite and that nothing uses.
+        """Return a batch with zeros for action parameters that are unused and not finite.
 
         Args:
             tensordict: the batch.
-            states: the entries that are read at a state; only what reads the previous action sees
-                such parameters.
+            states: the entries that are read at a state. Only networks that read the previous
+                action read such parameters.
         """
         assert self.parameter_mask is not None
         if not any(map(is_previous_step_key, states)):
             return tensordict
-        finite, mask = tensordict.copy(), self.parameter_mask.mask
-        for parameters, choice in (
+        batch, mask = tensordict.copy(), self.parameter_mask.mask
+        for action_key, index_key in (
             (self.action_key, self.index_key),
             ((PREVIOUS_ACTION, "continuous"), (PREVIOUS_ACTION, "discrete")),
         ):
-            values, index = tensordict.get(parameters, None), tensordict.get(choice, None)
-            if values is None or index is None:
+            action, index = tensordict.get(action_key, None), tensordict.get(index_key, None)
+            if action is None or index is None:
                 continue
             used = mask[index.long().clamp(0, len(mask) - 1)].bool()
-            if used.shape == values.shape:  # others are refused where they are read
-                finite.set(parameters, torch.where(used | values.isfinite(), values, 0.0))
-        return finite
+            if used.shape == action.shape:  # later checks refuse other shapes
+                batch.set(action_key, torch.where(used | action.isfinite(), action, 0.0))
+        return batch
 
     def reduce(self, q: Tensor, allowed: Tensor | None = None) -> Tensor:
         """Return the minimum or mean ``[*, (K,) M]`` over the critics, in each reward dimension.
 
         Args:
-            q: outputs ``[R, *, (K,) M]``.
-            allowed: bool ``[*, K]``; forbidden actions have the value 0.
+            q: the outputs ``[R, *, (K,) M]``.
+            allowed: the allowed actions, bool ``[*, K]``; other actions get the value 0.
         """
         if allowed is not None:
             q = F.zero_forbidden(q, allowed.unsqueeze(-1), dim=-2)
@@ -334,9 +333,9 @@ class Critics:
         """Return a random subset of the target critics, without replacement.
 
         Args:
-            members: all.
-            count: size of the subset.
-            order: an order of all, whose first ones are taken; ``None`` draws it.
+            members: all target critics.
+            count: the size of the subset.
+            order: a permutation of the critics, whose first ones are taken; ``None`` draws it.
         """
         params = members.params
         if count == len(params):
@@ -354,12 +353,13 @@ class Critics:
     ) -> ValueEstimate:
         r"""Return :math:`E_k[\min_i \bar Q_i(s', c')_k]`, or :math:`\min_i \bar Q_i(s', a')`.
 
-        It is the minimum also where the policy is trained on the mean. Entropy is not in it.
+        The result is the minimum even if the policy is trained on the mean. It has no entropy
+        bonus.
 
         Args:
             members: the target critics, or a subset.
             next_sample: a sample of the policy at the next states.
-            reward_dim: M.
+            reward_dim: the number M of reward dimensions.
         """
         inputs, shape = next_sample.inputs, next_sample.inputs.batch_size
         q = self.values(members, inputs, entry=TARGET_CRITICS)
@@ -373,7 +373,7 @@ class Critics:
         return self.head.expected_min(q, self.weights.value, expected)
 
     def loss_terms(self, q: Tensor, target: ValueEstimate, valid: Tensor | None) -> CriticTerms:
-        """Return the terms of the loss of outputs ``[R, *, M]`` at a target y."""
+        """Return the terms of the loss of outputs ``[R, *, M]`` for a target y."""
         q_taken = self.head.value(q)
         error = F.td_error(q_taken, target.mean)
         if valid is not None:
@@ -382,7 +382,7 @@ class Critics:
         return CriticTerms(q_taken, target, losses, error)
 
     def acting_critics(self, stack: TensorDictModuleBase) -> TensorDictModuleBase:
-        """Return the critics as a policy evaluates them, with the mask that the losses apply.
+        """Return the critics for the acting policy, with the same parameter mask as in the losses.
 
         Args:
             stack: R critics with stacked parameters.

@@ -18,13 +18,13 @@ from rlkit_sac.objectives.sac.soft_actor_critic import SoftActorCriticLoss
 
 @add_options(DiscreteLossConfig, SACOptions)
 class DiscreteSACLoss(SoftActorCriticLoss):
-    r"""Losses of soft actor-critic over discrete actions, with a policy made of the critics alone.
+    r"""Losses of soft actor-critic over discrete actions, with or without an actor.
 
     Without an actor the policy is the soft-optimal one of the live critics,
 
     .. math:: \pi(k|s) = \operatorname{softmax}_k\left(\min_i Q_i(s)_k / \alpha\right)
 
-    With an actor it is the actor's. Every expectation over actions is an exact sum:
+    With an actor the policy is the actor's. Every expectation over actions is an exact sum:
 
     .. math::
         V(s') &= \textstyle\sum_k \pi(k|s')
@@ -36,39 +36,40 @@ class DiscreteSACLoss(SoftActorCriticLoss):
         L_\pi &= \operatorname{mean}_B \textstyle\sum_k \pi(k|s)
             \left[\alpha\log\pi(k|s) - \min_i Q_i(s)_k\right]
 
-    where each loss trains its own parameters only, and the last requires an actor. With a prior,
-    :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi`, and without an actor :math:`\pi \propto
-    \pi^0 \exp(\min_i Q_i / \alpha)`. The policy is computed from the live critics, the values in V
-    from the target critics :math:`\bar Q_i`. Source: Christodoulou 2019 (arXiv:1910.07207), eq.
-    10-12, without the factor 1/2 of the critic loss; without an actor Haarnoja et al. 2017
-    (arXiv:1702.08165), theorem 1. A time limit (``truncated``) bootstraps; only ``terminated`` does
-    not.
+    where each loss trains only its own parameters, and the last loss requires an actor. With a
+    prior, :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi`, and without an actor :math:`\pi
+    \propto \pi^0 \exp(\min_i Q_i / \alpha)`. The policy is computed from the live critics, the
+    values in V from the target critics :math:`\bar Q_i`. Source: Christodoulou 2019
+    (arXiv:1910.07207), eq. 10-12, without the factor 1/2 of the critic loss; without an actor
+    Haarnoja et al. 2017 (arXiv:1702.08165), theorem 1. A time limit (``truncated``) bootstraps;
+    only ``terminated`` does not.
 
-    Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
-    here); ``action``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
-    ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
-    ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]``,
+    The loss reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and other
+    inputs of the networks and a prior, at the state and under ``next`` (``prev_action`` and
+    ``is_init`` only at the state); ``action``, an integer index ``[*]`` from 0 to K - 1 (never
+    one-hot); ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")``
+    ``[*, 1]``; ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]``,
     ``steps_to_next_obs`` ``[*]`` (frames of each transition) and ``("collector", "mask")``
-    ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` also
-    this mask of the allowed actions, bool ``[*, K]``, here and under ``next``: policy, targets,
-    entropy, its named targets and a prior are then those over the allowed actions of each state.
-    A forbidden action in the batch is trained as any other.
+    ``[*]`` if present. After ``set_keys(action_mask="action_mask")`` it also reads this mask of
+    allowed actions, bool ``[*, K]``, at the state and under ``next``. Then the policy, targets,
+    entropy, named target entropies and a prior are over the allowed actions of each state. A
+    forbidden action in the batch is trained as any other.
 
-    Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
-    with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``
+    It writes the priority ``td_error`` ``[*]`` into the batch: :math:`\sqrt{\sum_i (Q_i - y)^2}`
+    with the mean square over reward dimensions, and 0 in invalid steps. It returns ``loss_actor``
     (with an actor), ``loss_qvalue``, ``loss_alpha``, ``alpha`` and ``entropy`` (nats), with a prior
-    ``kl`` (nats), and the critics' statistics with ``diagnostics=True``.
+    ``kl`` (nats), and with ``diagnostics=True`` statistics of the critics.
 
     Args:
-        qvalue_network: reads no action and writes ``action_value`` ``[*, K]`` (``[*, K, M]`` for
-            vector rewards). A single module is copied, each copy newly initialized; the modules of
-            a list are used as given. A trunk shared with the actor becomes the critics' own.
+        qvalue_network: a critic that reads no action and writes ``action_value`` ``[*, K]``
+            (``[*, K, M]`` for vector rewards). A single module is copied, and each copy is newly
+            initialized; the modules of a list are used as they are. If the critic shares a trunk
+            with the actor, it gets its own copy of the trunk.
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` distribution over
             indices, or ``None``. TorchRL's order, the actor first, is accepted too.
 
-    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
-    of :class:`~rlkit_sac.config.DiscreteLossConfig`.
+    Further keyword arguments are the fields of :class:`SACOptions` and the fields of
+    :class:`~rlkit_sac.config.DiscreteLossConfig` except ``schedules``.
 
     Raises:
         ConfigError: for an invalid option or network.

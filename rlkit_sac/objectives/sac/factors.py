@@ -1,4 +1,4 @@
-"""The factors of a policy: how each is sampled, its temperature, and its target entropy."""
+"""The factors of a policy. Each has a way of sampling, a temperature and a target entropy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from rlkit_sac.objectives.checks import (
     warn_if_impossible,
 )
 
-#: In place of a target entropy that was given as a number or a function.
+#: The option ``target_entropy`` of a factor after a number or a function was resolved.
 NUMBER = "number"
 
 
@@ -49,13 +49,15 @@ class FactorSample:
     r"""One sample of a factor of the policy at states ``[*]``, and its log-probabilities.
 
     Attributes:
-        expected_log_prob: :math:`E[\log\pi(a|s)]`, ``[*]``, nats: of a continuous factor that of
-            the one sampled action (``[*, D]`` until :meth:`ContinuousFactor.weigh_dimensions`), of
-            a discrete one the exact sum, minus the entropy.
-        expected_log_prior: the same of :math:`\log\pi^0`; ``None`` without a prior.
+        expected_log_prob: :math:`E[\log\pi(a|s)]`, ``[*]``, nats. For a continuous factor it is the
+            log-density of the sampled action (``[*, D]`` until
+            :meth:`ContinuousFactor.weigh_dimensions`), for a discrete factor the exact sum, minus
+            the entropy.
+        expected_log_prior: the same for :math:`\log\pi^0`; ``None`` without a prior.
         action: the sampled action ``[*, D]`` of a continuous factor, reparameterized.
         log_probs: the log-probability of each action of a discrete factor, ``[*, K]``.
-        log_priors: the same under the prior, ``[*, K]``; ``None`` without one.
+        log_priors: the log-probability of each action under the prior, ``[*, K]``; ``None`` without
+            a prior.
         used_share: the expected share ``[*]`` of the dimensions of ``action`` that the discrete
             action uses; ``None`` without a parameter mask.
         num_allowed: the number of actions that a discrete factor chooses among, ``[*]``; ``None``
@@ -80,18 +82,19 @@ class FactorSample:
 
 @dataclass(frozen=True)
 class PolicySample:
-    """One sample of the whole policy at states ``[*]``, with the critics' values where they decide.
+    """One sample of the whole policy at states ``[*]``, with the critics' values that it needed.
 
     Attributes:
         factors: the sample of each factor, by name.
         inputs: the states with the sampled continuous action, the input of the critics.
-        log_probs: the log-probability of each discrete action, ``[*, K]``; ``None`` without any.
+        log_probs: the log-probability of each discrete action, ``[*, K]``; ``None`` without
+            discrete actions.
         allowed: the mask of allowed discrete actions, bool ``[*, K]``; ``None`` without masks.
         q_values: the outputs ``[R, *, K, M]`` of the live critics if no action is continuous, with
             gradients with respect to their parameters; otherwise ``None``.
         reduced_q: the minimum or mean over the live critics, ``[*, (K,) M]``, with gradients with
-            respect to the sampled action; ``None`` of a continuous policy, where the actor's loss
-            evaluates it.
+            respect to the sampled action. ``None`` for a continuous policy: the actor's loss
+            computes it.
         state_value: V(s) of a value network, ``[*, M]``; ``None`` without one.
     """
 
@@ -110,13 +113,13 @@ class Factor(ABC):
 
     Attributes:
         name: ``"discrete"`` or ``"continuous"``; ``""`` for a policy's only factor.
-        temperature: the parametrization and the bounds of its temperature.
+        temperature: the parametrization and the bounds of the temperature.
         fixed: whether the temperature is fixed.
         target: the option ``target_entropy``; :data:`NUMBER` once a number or function is resolved.
-        min_prob: the option of that name.
-        suffix: what the names of its parameters, attributes and outputs end with.
-        parameter_name: the name of the parameter of its temperature.
-        role: the accepted key under which the batch holds its action.
+        min_prob: the option ``min_prob``.
+        suffix: the end of the names of the factor's parameters, attributes and outputs.
+        parameter_name: the name of the temperature's parameter.
+        role: the name of the accepted key of the factor's action.
     """
 
     name: str
@@ -133,7 +136,7 @@ class Factor(ABC):
     def find_spec(
         self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """Return the spec of this factor's action: the one that was passed, or else the actor's."""
+        """Return the spec of this factor's action: the passed spec, or else the actor's."""
 
     @abstractmethod
     def resolve_target(
@@ -141,15 +144,15 @@ class Factor(ABC):
     ) -> float | None:
         """Return the target entropy in nats, or with a prior minus the target divergence.
 
-        One that no policy can have is warned of.
+        It warns of a target that no policy can reach.
 
         Args:
             spec: the spec of the action, if known.
-            prior: a module, or ``None``.
+            prior: the prior, or ``None``.
             num_actions: the number of discrete actions, if known.
 
         Returns:
-            ``None`` for a named target without a spec of the discrete action.
+            The target, or ``None`` for a named target without a spec of the discrete action.
         """
 
     @abstractmethod
@@ -157,8 +160,8 @@ class Factor(ABC):
         """Return the target entropy at the states of a sample, a number or ``[*]``.
 
         Args:
-            target: what :meth:`resolve_target` returned.
-            sample: of this factor.
+            target: the result of :meth:`resolve_target`.
+            sample: a sample of this factor.
         """
 
 
@@ -167,10 +170,11 @@ class ContinuousFactor(Factor):
     """A continuous factor, sampled by reparameterization.
 
     Attributes:
-        target_kld_per_dim: the option of that name, as the others.
-        parameter_mask: whether there is a mask.
-        mask_entropy: whether it weighs the densities of the dimensions.
-        weighs_dimensions: both.
+        target_kld_per_dim: the option ``target_kld_per_dim``.
+        parameter_mask: whether there is a parameter mask.
+        mask_entropy: the option ``mask_entropy``: whether a mask weights the densities of the
+            dimensions.
+        weighs_dimensions: whether there is a mask that weights the densities.
     """
 
     target_kld_per_dim: float
@@ -184,17 +188,18 @@ class ContinuousFactor(Factor):
     def find_spec(
         self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
-        """Return the spec of the continuous action, without the dimensions of environments.
+        """Return the spec of the continuous action, without batch dimensions.
 
         Raises:
             ConfigError: for invalid bounds.
         """
-        passed, own = action_leaf(passed, key), action_leaf(actor_spec, key)
+        passed, actor_spec = action_leaf(passed, key), action_leaf(actor_spec, key)
         if passed is None:
-            return own
-        if own is not None and own.ndim and passed.shape[-own.ndim :] == own.shape:
-            return passed[(0,) * (passed.ndim - own.ndim)]
-        if own is not None or passed.ndim > 1:
+            return actor_spec
+        shape = torch.Size() if actor_spec is None else actor_spec.shape
+        if shape and passed.shape[-len(shape) :] == shape:
+            return passed[(0,) * (passed.ndim - len(shape))]
+        if actor_spec is not None or passed.ndim > 1:
             warnings.warn(
                 f"action_spec has the shape {list(passed.shape)}, taken as one action of "
                 f"{passed.shape.numel()} dimensions: of a batched environment pass "
@@ -206,7 +211,7 @@ class ContinuousFactor(Factor):
     def resolve_target(
         self, spec: TensorSpec | None, prior: Any, num_actions: int | None
     ) -> float | None:
-        """Return the target entropy; it needs the spec unless it is given as a number."""
+        """Return the target entropy. The spec is not needed if the option is a number."""
         if prior is None:
             nats = continuous_target(self.target, spec, min_prob=self.min_prob)
             if isinstance(spec, Bounded):
@@ -219,12 +224,12 @@ class ContinuousFactor(Factor):
         return -self.target_kld_per_dim * spec.shape.numel()
 
     def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
-        """Return the target entropy, with a mask times the share of used dimensions, ``[*]``."""
+        """Return the target entropy. A mask multiplies it by the share of used dimensions."""
         assert target is not None
         return target if sample.used_share is None else target * sample.used_share
 
     def sample(self, dist: Any, batch_size: torch.Size) -> FactorSample:
-        """Sample an action, with the log-density of each dimension where it is weighed.
+        """Sample an action; if a mask weights densities, with the log-density of each dimension.
 
         Raises:
             BatchError: for a distribution without the required log-probabilities.
@@ -242,9 +247,9 @@ class ContinuousFactor(Factor):
         """Weight the densities of a sample by the probability that a dimension is used.
 
         Args:
-            sample: with the density of each dimension.
+            sample: a sample with the density of each dimension.
             log_probs: the log-probability of each discrete action, ``[*, K]``.
-            mask: ``[K, D]``.
+            mask: the parameter mask ``[K, D]``.
 
         Raises:
             ConfigError: for a mask of another shape.
@@ -267,8 +272,8 @@ class DiscreteFactor(Factor):
     """A discrete factor, whose expectations are exact sums.
 
     Attributes:
-        target_kld_discrete: the option of that name.
-        discrete_entropy: the option of that name.
+        target_kld_discrete: the option ``target_kld_discrete``.
+        discrete_entropy: the option ``discrete_entropy``.
     """
 
     target_kld_discrete: float | None
@@ -284,7 +289,7 @@ class DiscreteFactor(Factor):
     def resolve_target(
         self, spec: TensorSpec | None, prior: Any, num_actions: int | None
     ) -> float | None:
-        """Return the target entropy, or ``None`` if only the critics know the number of actions."""
+        """Return the target entropy, or ``None`` if the number of actions is not known yet."""
         if prior is None:
             nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
             if nats is not None and num_actions is not None:
@@ -295,14 +300,14 @@ class DiscreteFactor(Factor):
             most = getattr(prior, "largest_divergence", math.inf)
             warn_if_impossible("target_kld_discrete", kld, 0.0, most)
             return -kld
-        known = prior.num_actions() if isinstance(prior, PartwisePrior) else None
-        known = known if spec is None else spec.space.n
-        return None if known is None else -default_discrete_kld(known)
+        count = prior.num_actions() if isinstance(prior, PartwisePrior) else None
+        count = count if spec is None else spec.space.n
+        return None if count is None else -default_discrete_kld(count)
 
     def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
         """Return the target entropy, computed from the number of actions if there was no spec.
 
-        With masks, one that is not a number is computed from that of each state.
+        With masks, a named target is computed from the number of allowed actions of each state.
         """
         without_prior = sample.expected_log_prior is None
         named = self.target != NUMBER if without_prior else self.target_kld_discrete is None
@@ -342,21 +347,21 @@ class DiscreteFactor(Factor):
         """Compute the exact entropy of a policy, or an estimate from one sample, without gradient.
 
         Args:
-            log_probs: ``[*, K]``.
-            log_priors: ``[*, K]`` or ``None``.
-            allowed: bool ``[*, K]``, what the policy chooses among; ``None`` for all.
+            log_probs: the log-probability of each action, ``[*, K]``.
+            log_priors: the log-probability under the prior, ``[*, K]``, or ``None``.
+            allowed: the actions that the policy chooses among, bool ``[*, K]``; ``None`` for all.
         """
-        fixed = log_probs.detach()
-        weights = fixed.exp()
+        frozen = log_probs.detach()
+        weights = frozen.exp()
         if self.discrete_entropy == "sampled":
-            index = sample_categorical(fixed).unsqueeze(-1)
-            weights = torch.zeros_like(fixed).scatter(-1, index, 1.0)
+            index = sample_categorical(frozen).unsqueeze(-1)
+            weights = torch.zeros_like(frozen).scatter(-1, index, 1.0)
         return FactorSample(
-            (weights * fixed).sum(-1),
+            (weights * frozen).sum(-1),
             None if log_priors is None else (weights * log_priors.detach()).sum(-1),
             log_probs=log_probs,
             log_priors=log_priors,
-            num_allowed=None if allowed is None else count_allowed(allowed).to(fixed.dtype),
+            num_allowed=None if allowed is None else count_allowed(allowed).to(frozen.dtype),
         )
 
 
@@ -364,9 +369,9 @@ def option_per_factor(name: str, value: Any, factors: Sequence[str]) -> dict[str
     """Return the value of an option for each factor of the policy.
 
     Args:
-        name: the option, in the error.
-        value: one for all, or a sequence.
-        factors: their names, ``[""]`` for a single one.
+        name: the name of the option, for the error.
+        value: one value for all factors, or a sequence.
+        factors: the names of the factors, ``[""]`` for a single factor.
 
     Raises:
         ConfigError: for a sequence of another length.

@@ -44,56 +44,56 @@ class HybridSACLoss(SoftActorCriticLoss):
             \log\alpha_d \cdot (\mathcal H(\pi_d(\cdot|s, c)) - \bar{\mathcal H}_d)
             + \log\alpha_c \cdot (-\log\pi_c(c|s) - \bar{\mathcal H}_c)\right]
 
-    where each loss trains its own parameters only and sg stops gradients. With a prior,
-    :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi` of each part, and :math:`\pi_d \propto
+    where each loss trains only its own parameters, and sg stops gradients. With a prior,
+    :math:`\log\pi - \log\pi^0` replaces :math:`\log\pi` in each part, and :math:`\pi_d \propto
     \pi^0_d \exp(\min_i Q_i / \alpha_d)`. The discrete policy is computed from the live critics, the
-    values in V from the target critics :math:`\bar Q_i`. The two temperatures and the weighting of
-    the two entropies are those of Delalleau et al. 2019 (arXiv:1912.11077), whose discrete policy
-    is an actor's output; the losses are eq. 5-9 and 18 of Haarnoja et al. 2018 (arXiv:1812.05905),
-    without the factor 1/2 of eq. 5, and the discrete policy is theorem 1 of Haarnoja et al. 2017
-    (arXiv:1702.08165). With one discrete action this is :class:`ContinuousSACLoss`. A time limit
-    (``truncated``) bootstraps; only ``terminated`` does not.
+    values in V from the target critics :math:`\bar Q_i`. Source: the two temperatures and the
+    weighting of the two entropies are from Delalleau et al. 2019 (arXiv:1912.11077), where an actor
+    writes the discrete policy. The losses are eq. 5-9 and 18 of Haarnoja et al. 2018
+    (arXiv:1812.05905), without the factor 1/2 of eq. 5, and the discrete policy is theorem 1 of
+    Haarnoja et al. 2017 (arXiv:1702.08165). With one discrete action this is
+    :class:`ContinuousSACLoss`. A time limit (``truncated``) bootstraps; only ``terminated`` does
+    not.
 
-    Reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and whatever else
-    the networks and a prior read, here and under ``next`` (``prev_action`` and ``is_init`` only
-    here); ``("action", "continuous")`` ``[*, D]``; ``("action", "discrete")``, an integer index
-    ``[*]`` from 0 to K - 1 (never one-hot);
+    The loss reads, with batch shape ``[*]`` (for sequences ``[*, T]``): ``observation`` and other
+    inputs of the networks and a prior, at the state and under ``next`` (``prev_action`` and
+    ``is_init`` only at the state); ``("action", "continuous")`` ``[*, D]``;
+    ``("action", "discrete")``, an integer index ``[*]`` from 0 to K - 1 (never one-hot);
     ``("next", "reward")`` ``[*, 1]`` or ``[*, M]``; ``("next", "terminated")`` ``[*, 1]``;
     ``("next", "done")`` ``[*, 1]`` for sequences; ``priority_weight`` ``[*]``,
     ``steps_to_next_obs`` ``[*]`` (frames of each transition) and ``("collector", "mask")``
-    ``[*]`` if present. Masks of allowed discrete actions as in
-    :class:`DiscreteSACLoss`.
+    ``[*]`` if present. Masks of allowed discrete actions are read as in :class:`DiscreteSACLoss`.
 
-    Writes into the batch the priority ``td_error`` ``[*]``, :math:`\sqrt{\sum_i (Q_i - y)^2}`
-    with the mean square over reward dimensions, and 0 in invalid steps. Returns ``loss_actor``,
+    It writes the priority ``td_error`` ``[*]`` into the batch: :math:`\sqrt{\sum_i (Q_i - y)^2}`
+    with the mean square over reward dimensions, and 0 in invalid steps. It returns ``loss_actor``,
     ``loss_qvalue``, ``loss_alpha`` (the sum over both temperatures), ``alpha_discrete``,
-    ``alpha_continuous``, ``entropy_discrete`` and ``entropy_continuous`` (nats), and the critics'
-    statistics with ``diagnostics=True``. With a prior also ``kl_discrete`` and ``kl_continuous``
-    (nats).
+    ``alpha_continuous``, ``entropy_discrete`` and ``entropy_continuous`` (nats), with a prior also
+    ``kl_discrete`` and ``kl_continuous`` (nats), and with ``diagnostics=True`` statistics of the
+    critics.
 
     Args:
-        actor_network: a TorchRL ``ProbabilisticActor`` over the continuous action, which it writes
-            under ``("action", "continuous")``; its distribution gives reparameterized samples and
+        actor_network: a TorchRL ``ProbabilisticActor`` that writes the continuous action to
+            ``("action", "continuous")``. Its distribution gives reparameterized samples and
             log-probabilities ``[*]`` (summed over the action's dimensions).
-        qvalue_network: reads the continuous action and writes ``action_value`` ``[*, K]``
-            (``[*, K, M]`` for vector rewards). A single module is copied, each copy newly
-            initialized; the modules of a list are used as given. A trunk shared with the actor
-            becomes the critics' own copy.
-        parameter_mask: ``[K, D]``, true where discrete action k uses continuous dimension j; for
-            parameterized actions, each of which has its own parameters. Default: every action uses
-            every dimension. The options ``mask_entropy`` and ``mask_critics`` say what the mask m
-            changes. The first weights each dimension by the probability :math:`u_j = \sum_k
+        qvalue_network: a critic that reads the continuous action and writes ``action_value``
+            ``[*, K]`` (``[*, K, M]`` for vector rewards). A single module is copied, and each copy
+            is newly initialized; the modules of a list are used as they are. If the critic shares a
+            trunk with the actor, it gets its own copy of the trunk.
+        parameter_mask: a matrix ``[K, D]``, true where discrete action k uses continuous dimension
+            j, for parameterized actions. Default: every action uses every dimension. The options
+            ``mask_entropy`` and ``mask_critics`` select the effects of the mask m.
+            ``mask_entropy`` weights each dimension by the probability :math:`u_j = \sum_k
             \operatorname{sg}(\pi_d(k|s, c))\,m_{kj}` that it is used: :math:`\sum_j u_j
             \log\pi_{c,j}(c_j|s)` replaces :math:`\log\pi_c` everywhere, and the target entropy of
-            each state is :math:`\bar{\mathcal H}_c \sum_j u_j / D`; the discrete policy is
-            unchanged, and the actor's distribution must be a
-            :class:`~rlkit_sac.modules.TanhGaussian` (Delalleau et al. 2019, arXiv:1912.11077). The
-            second evaluates each value with the parameters of its own action alone,
-            :math:`Q_i(s, c \odot m_k)_k`, in losses, targets and policy (Bester et al. 2019,
-            arXiv:1905.04388).
+            each state is :math:`\bar{\mathcal H}_c \sum_j u_j / D`. The discrete policy does not
+            change, and the actor's distribution must be a
+            :class:`~rlkit_sac.modules.TanhGaussian` (Delalleau et al. 2019, arXiv:1912.11077).
+            ``mask_critics`` computes the value of each action only from the action's own
+            parameters, :math:`Q_i(s, c \odot m_k)_k`, in losses, targets and policy (Bester et al.
+            2019, arXiv:1905.04388).
 
-    Further keyword arguments are the fields of :class:`SACOptions` and, but for ``schedules``,
-    of :class:`~rlkit_sac.config.HybridLossConfig`.
+    Further keyword arguments are the fields of :class:`SACOptions` and the fields of
+    :class:`~rlkit_sac.config.HybridLossConfig` except ``schedules``.
 
     Raises:
         ConfigError: for an invalid option or network.

@@ -1,4 +1,4 @@
-"""Estimators of the return of a step: y, with which its critics are compared."""
+"""Estimators of the return of a step: y, the target of the critics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rlkit_sac.errors import ConfigError
 
 
 class ValueEstimate(NamedTuple):
-    """A value or its distribution: of an action, of a next state V(s'), or the return y.
+    """A value of an action or of a next state, or a return. It may be a distribution.
 
     Attributes:
-        values: ``[*, M]``, or J values of one return ``[*, J]``.
-        weights: of the values of one return, ``[*, J]``; ``None`` for M values.
+        values: the value ``[*, M]``; for a distribution, J possible values ``[*, J]``.
+        weights: the probabilities of the J values, ``[*, J]``; ``None`` without a distribution.
     """
 
     values: Tensor
@@ -35,18 +35,19 @@ class ValueEstimate(NamedTuple):
 
     @property
     def shares(self) -> Tensor:
-        """The weights, 1 for a single value."""
+        """The weights; ones without a distribution."""
         return torch.ones_like(self.values) if self.weights is None else self.weights
 
 
 class StepOutcome(NamedTuple):
-    """What followed the actions of a batch ``[*]``.
+    """The outcomes of the actions of a batch ``[*]``.
 
     Attributes:
-        reward: ``[*, M]``; of n frames their discounted sum, as replay makes it.
-        terminated: bool ``[*, 1]``.
-        cut: bool ``[*, 1]``, of sequences: the row does not go on with what follows the step.
-        steps: ``[*, 1]``, frames n of a transition; ``None`` for one each.
+        reward: the rewards ``[*, M]``. For transitions of n frames, the discounted sum.
+        terminated: whether the episode terminated, bool ``[*, 1]``.
+        cut: the steps that the next step of their row does not continue, bool ``[*, 1]``; only
+            needed for sequences.
+        steps: the number n of frames in each transition, ``[*, 1]``; ``None`` if all have one.
         value: the soft value V(s') of the next state, or its distribution.
         bonus: the entropy bonus in that value, ``[*, 1]``; only needed for sequences.
     """
@@ -63,30 +64,31 @@ class ReturnEstimator(Protocol):
     """An estimator of the return; its sequences ``[*, T]`` have time in the last dimension.
 
     Attributes:
-        sequential: its name, where it needs sequences of single steps; empty otherwise.
+        sequential: the name of the estimator if it needs sequences of single steps; empty
+            otherwise.
     """
 
     sequential: ClassVar[str]
 
     def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
-        """The return y of each step, or its distribution."""
+        """Return the return y of each step, or its distribution."""
 
 
 @dataclass(frozen=True)
 class OneStep:
-    r""":math:`r + \gamma^n (1 - \text{terminated}) V(s')` of a transition of n frames.
+    r"""The return :math:`r + \gamma^n (1 - \text{terminated}) V(s')` of transitions of n frames.
 
-    With a reward of n frames the entropies of the states between them are left out.
+    It has no entropies of the states between the first and the last frame.
     """
 
     sequential: ClassVar[str] = ""
 
     def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
-        """See :func:`~rlkit_sac.functional.soft_td_target`; a distribution keeps its weights."""
+        """Return :func:`~rlkit_sac.functional.soft_td_target`; a distribution keeps its weights."""
         values, weights = outcome.value
         if outcome.steps is not None:
             gamma = gamma**outcome.steps
-        if weights is not None:  # all values are the reward then, whatever was observed
+        if weights is not None:  # after termination all values are the reward; weights may be NaN
             weights = torch.where(outcome.terminated, 1.0 / weights.shape[-1], weights)
         reward, terminated = outcome.reward, outcome.terminated
         return ValueEstimate(F.soft_td_target(reward, terminated, values, gamma=gamma), weights)
@@ -94,16 +96,16 @@ class OneStep:
 
 @dataclass(frozen=True)
 class LambdaReturn:
-    """The mixture of the returns of 1, 2, … steps up to the end of a sequence, a mean value.
+    """The mixture of the returns of 1, 2, … steps up to the end of a sequence.
 
-    The bonus of each state on the way is in it.
+    It includes the entropy bonus of each state on the way. It is a mean, not a distribution.
     """
 
     lmbda: float
     sequential: ClassVar[str] = "TD(lambda)"
 
     def target(self, outcome: StepOutcome, gamma: float | Tensor) -> ValueEstimate:
-        """See :func:`~rlkit_sac.functional.soft_lambda_return`."""
+        """Return :func:`~rlkit_sac.functional.soft_lambda_return`."""
         reward, terminated, cut, _, value, bonus = outcome
         assert cut is not None
         return ValueEstimate(
@@ -114,7 +116,7 @@ class LambdaReturn:
 
 
 def td_lambda(lmbda: float = 0.95) -> ReturnEstimator:
-    """The lambda-return, with 0 that of one step.
+    """Return an estimator of the lambda-return; 0 gives the one-step return.
 
     Raises:
         ConfigError: for a number outside of [0, 1].
@@ -123,7 +125,7 @@ def td_lambda(lmbda: float = 0.95) -> ReturnEstimator:
     return LambdaReturn(float(lmbda)) if lmbda else OneStep()
 
 
-#: What makes an estimator of its hyperparameters, by the name of TorchRL's value estimator.
+#: Functions from hyperparameters to an estimator, by the name of TorchRL's value estimator.
 ESTIMATORS: Mapping[str, Callable[..., ReturnEstimator]] = {
     "TD0": OneStep,
     "TD1": lambda: LambdaReturn(1.0),
@@ -132,15 +134,15 @@ ESTIMATORS: Mapping[str, Callable[..., ReturnEstimator]] = {
 
 
 def make_return_estimator(value_type: Any, hyperparameters: Mapping[str, Any]) -> ReturnEstimator:
-    """The estimator of a name.
+    """Return the estimator with a name.
 
     Args:
         value_type: the name, in any case, or a member of ``torchrl.objectives.ValueEstimators``.
-        hyperparameters: of the estimator.
+        hyperparameters: the hyperparameters of the estimator.
 
     Raises:
-        NotImplementedError: for one that is not defined for soft values.
-        ConfigError: for a hyperparameter that it does not have, or cannot have.
+        NotImplementedError: for an estimator that is not defined for soft values.
+        ConfigError: for an unknown hyperparameter or a value out of range.
 
     >>> make_return_estimator("td_lambda", {"lmbda": 0.5})
     LambdaReturn(lmbda=0.5)
@@ -155,10 +157,10 @@ def make_return_estimator(value_type: Any, hyperparameters: Mapping[str, Any]) -
             f"there is no value estimator {value_type!r} here: soft values need the entropy at "
             f"every step of a return. Available: {', '.join(ESTIMATORS)}"
         )
-    takes = inspect.signature(ESTIMATORS[name]).parameters
-    if unknown := sorted(hyperparameters.keys() - takes):
+    parameters = inspect.signature(ESTIMATORS[name]).parameters
+    if unknown := sorted(hyperparameters.keys() - parameters):
         raise ConfigError(
             f"unknown hyperparameters of {name}: {', '.join(unknown)}; "
-            f"it takes {' and '.join(['gamma', *takes])}"
+            f"it takes {' and '.join(['gamma', *parameters])}"
         )
     return ESTIMATORS[name](**hyperparameters)

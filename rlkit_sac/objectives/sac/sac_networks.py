@@ -46,9 +46,9 @@ from rlkit_sac.valid_steps import TRAJECTORY, valid_steps
 
 
 class SACNetworks(LossContract):
-    """The actor, critics, factors, temperatures and priors of a loss; no equation of the algorithm.
+    """A loss's actor, critics, factors, temperatures and priors, without the equations.
 
-    Arguments are documented with the subclasses.
+    The subclasses document the arguments.
     """
 
     @dataclass
@@ -66,9 +66,9 @@ class SACNetworks(LossContract):
         "target_entropy": float,
     }
 
-    #: The kind of each factor by name, in the order of pairs of options.
+    #: The name and the class of each factor, in the order of pairs of options.
     factor_kinds: ClassVar[tuple[tuple[str, type[Factor]], ...]]
-    #: The section of a configuration with the options of this loss, and further ones.
+    #: The section of a configuration with the options of this loss, and the other options.
     section: ClassVar[type[LossConfig]]
     options_class: ClassVar[type[SACOptions]]
     #: The networks that have target networks.
@@ -80,9 +80,10 @@ class SACNetworks(LossContract):
     qvalue_network: TensorDictModule
     qvalue_network_params: TensorDictParams
     target_qvalue_network_params: TensorDictParams
-    #: Whose first ``target_subset`` make the targets, as processes agree upon it; None draws it.
+    #: A permutation of the critics that processes share. The first ``target_subset`` of it make the
+    #: targets; ``None`` draws a permutation in each call.
     critic_order: Tensor | None
-    #: The number of discrete actions, if it is known before a batch.
+    #: The number of discrete actions, if it is known before the first batch.
     num_actions: int | None
     return_estimator: ReturnEstimator
     qvalue_coef: float | Tensor
@@ -122,15 +123,15 @@ class SACNetworks(LossContract):
         self._share_encoder(loss_options.encoder_network)
         self._find_memories(self.network_names)
 
-        like = next(self.qvalue_network_params.parameters())
+        reference = next(self.qvalue_network_params.parameters())
         self.factors = make_factors(self.factor_kinds, options)
-        self.parameter_mask = ParameterMask(parameter_mask).to(like) if masked else None
-        self._copy_priors(loss_options.prior_network, like)
+        self.parameter_mask = ParameterMask(parameter_mask).to(reference) if masked else None
+        self._copy_priors(loss_options.prior_network, reference)
         if actor_network is not None:
             action, log_prob = actor_keys(actor_network)
-            *_, acting = self.factors.values()  # of two factors the continuous one
-            self.set_keys(**{acting.role: action, "log_prob": log_prob})
-        self._register_temperatures(options, loss_options.action_spec, like)
+            *_, actor_factor = self.factors.values()  # with two factors, the continuous one
+            self.set_keys(**{actor_factor.role: action, "log_prob": log_prob})
+        self._register_temperatures(options, loss_options.action_spec, reference)
         factors = self.factors.values()
         self.continuous = next(
             (factor for factor in factors if isinstance(factor, ContinuousFactor)), None
@@ -141,8 +142,8 @@ class SACNetworks(LossContract):
         self._reward_weights = RewardWeights()
         self.reward_weights = options.reward_weights
         centered = factors if options.normalize_entropy_reward else ()
-        means = {f"log_prob{factor.suffix}": RunningLogProb(like) for factor in centered}
-        self.entropy_centers = nn.ModuleDict(means)
+        centers = {f"log_prob{factor.suffix}": RunningLogProb(reference) for factor in centered}
+        self.entropy_centers = nn.ModuleDict(centers)
         continuous, discrete = self.continuous, self.discrete
         self.critics = Critics(
             self.qvalue_network,
@@ -162,13 +163,13 @@ class SACNetworks(LossContract):
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
 
-    def _copy_priors(self, prior_network: Any, like: Tensor) -> None:
-        """Copy the priors: one over all factors, or one or ``None`` for each of them."""
-        networks = {"": prior_network}  # one over all factors is copied once
+    def _copy_priors(self, prior_network: Any, reference: Tensor) -> None:
+        """Copy the priors: one prior over all factors, or one or ``None`` for each factor."""
+        networks = {"": prior_network}  # a prior over all factors is copied once
         if isinstance(prior_network, tuple | list):
             networks = option_per_factor("prior_network", prior_network, list(self.factors))
         priors = {
-            part: FrozenPrior(network, part=part).to(like)
+            part: FrozenPrior(network, part=part).to(reference)
             for part, network in networks.items()
             if network is not None
         }
@@ -179,13 +180,13 @@ class SACNetworks(LossContract):
         self._prior_keys = [key for prior in priors.values() for key in prior.in_keys]
 
     def _register_temperatures(
-        self, options: LossConfig, action_spec: TensorSpec | None, like: Tensor
+        self, options: LossConfig, action_spec: TensorSpec | None, reference: Tensor
     ) -> None:
-        """Register the temperature of each factor, and find its spec and target entropy.
+        """Register the temperature of each factor, and find the factor's spec and target entropy.
 
         The temperature's parameter, such as ``log_alpha_discrete``, is a buffer if it is fixed. The
-        target becomes an attribute, such as ``target_entropy_discrete``. The specs by accepted key
-        are ``specs``.
+        target becomes an attribute, such as ``target_entropy_discrete``. The attribute ``specs``
+        holds the specs by accepted key.
         """
         alpha_init = getattr(options, "alpha_init")  # noqa: B009  (a field of the subclasses)
         starts = option_per_factor("alpha_init", alpha_init, list(self.factors))
@@ -195,7 +196,7 @@ class SACNetworks(LossContract):
         self.num_actions = None if note is None else note["arguments"].get("num_actions")
         for name, factor in list(self.factors.items()):
             start = factor.temperature.initial_parameter(starts[name])
-            parameter = like.detach().new_full((), start)
+            parameter = reference.detach().new_full((), start)
             if factor.fixed:
                 self.register_buffer(factor.parameter_name, parameter)
             else:
@@ -210,7 +211,7 @@ class SACNetworks(LossContract):
                 frozen = None if prior is None else prior.prior
                 target = factor.resolve_target(spec, frozen, self.num_actions)
             setattr(self, f"target_entropy{factor.suffix}", target)
-            if not isinstance(factor.target, str):  # it may be a function, which pickle refuses
+            if not isinstance(factor.target, str):  # a target may be a function, not picklable
                 self.factors[name] = replace(factor, target=NUMBER)
 
     # ------------------------------------------------------------------ acting
@@ -219,8 +220,8 @@ class SACNetworks(LossContract):
         """Return the acting policy, a module that shares this loss's live parameters.
 
         Args:
-            epsilon: makes the deterministic mode epsilon-greedy in each factor of the policy, see
-                :class:`~rlkit_sac.modules.EpsilonGreedy`.
+            epsilon: the probability of a sample in the deterministic mode, separately in each
+                factor of the policy, see :class:`~rlkit_sac.modules.EpsilonGreedy`. Default: 0.
         """
         parts: list[TensorDictModuleBase] = []
         discrete, critics, mask_key = self.discrete, self.critics, self.critics.action_mask_key
@@ -254,7 +255,7 @@ class SACNetworks(LossContract):
 
     @property
     def reward_weights(self) -> Tensor | None:
-        """Weights ``[M]`` of a vector reward, ``None`` for ones; assign numbers to change them."""
+        """The weights ``[M]`` of a vector reward, ``None`` for ones. Assign them to change them."""
         return self._reward_weights.value
 
     @reward_weights.setter
@@ -262,9 +263,10 @@ class SACNetworks(LossContract):
         self._reward_weights.assign(weights, self._reference)
 
     def set_scalar(self, option: str, value: float) -> None:
-        """Change a number as in every loss; ``alpha_init`` changes a fixed temperature.
+        """Change a number during training. ``alpha_init`` changes a fixed temperature.
 
-        The reward normalizer follows ``gamma``. Rewards of several steps cannot, and are refused.
+        The reward normalizer follows ``gamma``. Rewards of several steps cannot follow it: the next
+        call refuses them.
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
@@ -278,12 +280,12 @@ class SACNetworks(LossContract):
     def observe(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
 
-        Steps that ``("collector", "mask")`` excludes are left out, and those of the trajectory -1.
+        Steps that ``("collector", "mask")`` excludes and steps of the trajectory -1 are left out.
         """
         keys, outcome = self.tensor_keys, batch.get("next")
         masks, trajectories = self._loss_mask_keys(), batch.get(TRAJECTORY, None)
-        lost = trajectories is not None and trajectories.is_cpu and bool((trajectories < 0).any())
-        masked = lost or any(batch.get(key, None) is not None for key in masks)
+        absent = trajectories is not None and trajectories.is_cpu and bool((trajectories < 0).any())
+        masked = absent or any(batch.get(key, None) is not None for key in masks)
         valid = valid_steps(batch, masks) if masked else None
         states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
@@ -295,20 +297,20 @@ class SACNetworks(LossContract):
     def _diagnostics(
         self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
     ) -> dict[str, Tensor]:
-        """Statistics of the critics."""
+        """Return statistics of the critics."""
         return critic_diagnostics(self.critics.head, critics, valid)
 
     def _update_entropy_centers(
         self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
     ) -> None:
-        """Move the running means of log-probabilities towards those of samples at s and s'."""
-        for center, now, later in zip(
+        """Update the running means of log-probabilities with samples at s and s'."""
+        for center, factor_sample, next_factor_sample in zip(
             self.entropy_centers.values(),
             sample.factors.values(),
             next_sample.factors.values(),
             strict=True,
         ):
-            mean = 0.5 * (now.log_ratio + later.log_ratio)
+            mean = 0.5 * (factor_sample.log_ratio + next_factor_sample.log_ratio)
             cast(RunningLogProb, center).update(mean.detach(), valid)
 
     def make_value_estimator(
@@ -317,10 +319,11 @@ class SACNetworks(LossContract):
         """Select the targets of the critics: the attributes ``gamma`` and ``return_estimator``.
 
         Args:
-            value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read ``[*, T]``
-                sequences, time in the last batch dimension; the targets of ``TD1`` reach to the
-                end of a row: of T steps they have horizons T, T - 1, ..., 1.
-            **hyperparams: ``gamma`` (default: the current one); ``lmbda`` of ``TDLambda`` (0.95).
+            value_type: ``TD0`` (default), ``TD1`` or ``TDLambda``. The last two read sequences
+                ``[*, T]``, time in the last batch dimension. The targets of ``TD1`` reach to the
+                end of a row of T steps: their horizons are T, T - 1, ..., 1.
+            **hyperparams: ``gamma`` (default: the current one); for ``TDLambda`` also ``lmbda``
+                (default: 0.95).
 
         Raises:
             NotImplementedError: for an estimator that is not defined for soft values.
@@ -333,7 +336,7 @@ class SACNetworks(LossContract):
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> SACNetworks:
-        # A cast replaces buffers, where it keeps parameters: policies would lose a fixed one.
+        # A cast keeps parameters but replaces buffers, so policies would lose a fixed temperature.
         fixed = [factor.parameter_name for factor in self.factors.values() if factor.fixed]
         before = {name: self._buffers[name] for name in fixed}
         super()._apply(fn)
@@ -346,7 +349,7 @@ class SACNetworks(LossContract):
     # ------------------------------------------------------------------ keys
 
     def _action_key(self, factor: Factor) -> NestedKey:
-        """Return where the batch holds a factor's action."""
+        """Return the entry of a factor's action in the batch."""
         return unravel_key(getattr(self.tensor_keys, factor.role))
 
     @property
@@ -374,18 +377,18 @@ class SACNetworks(LossContract):
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys
 
-    def _memory_passes(self, read: SACTransitions, with_targets: bool) -> Iterator[MemoryPass]:
-        later = self.policy_loss_steps != "first"
+    def _memory_passes(self, batch: SACTransitions, with_targets: bool) -> Iterator[MemoryPass]:
+        next_grad = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
             live = self._members(network.network, getattr(self, f"{name}_params"))
-            following = later or self.discrete is not None or name == "actor_network"
+            at_next = next_grad or self.discrete is not None or name == "actor_network"
             trains = name == CRITICS
             yield MemoryPass(
-                network, name, live, at_next_states=following, next_grad=later, states_grad=trains
+                network, name, live, at_next_states=at_next, next_grad=next_grad, states_grad=trains
             )
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
-                members = read.target_critics
+                members = batch.target_critics
                 if members is None:
                     members = self._members(network.network, getattr(self, f"{target}_params"))
                 yield MemoryPass(network, target, members, at_states=False, grad=False)

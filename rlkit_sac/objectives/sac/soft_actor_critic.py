@@ -1,14 +1,14 @@
 r"""One update of soft actor-critic, in the order of its equations.
 
-:meth:`SoftActorCriticLoss.forward` and what it calls here are the algorithm, for a policy of a
-continuous factor, a discrete one, or both. The equations are functions of
+:meth:`SoftActorCriticLoss.forward` and the methods that it calls here are the algorithm, for a
+policy of a continuous factor, a discrete factor, or both. The equations are functions of
 :mod:`rlkit_sac.functional.sac`, the soft-optimal policy over discrete actions is in
 :mod:`rlkit_sac.functional.discrete`, and returns of several steps are in
 :mod:`rlkit_sac.functional.returns`. Losses ``[*]`` are one number for each step; the mean over the
-valid ones is in :class:`~rlkit_sac.objectives.contract.LossContract`.
+valid steps is in :class:`~rlkit_sac.objectives.contract.LossContract`.
 
-With a prior, ``log_ratio`` of a sample is :math:`\log\pi - \log\pi^0`, without one
-:math:`\log\pi`.
+The ``log_ratio`` of a sample is :math:`\log\pi - \log\pi^0` with a prior, and :math:`\log\pi`
+without.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from rlkit_sac.objectives.sac.sac_networks import SACNetworks
 
 
 class SoftActorCriticLoss(SACNetworks):
-    """Critic, actor and temperature losses over a policy made of factors.
+    """Losses of critics, actor and temperatures, for a policy made of factors.
 
-    A subclass defines the classes of its policy's factors and its critics.
+    A subclass defines the classes of the factors.
     """
 
     # ------------------------------------------------------------------ one update
 
     @dispatch
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Losses and scalars of a batch ``[*]``, into which only the priority is written."""
+        """Return losses and scalars of a batch ``[*]``, and write the priority into the batch."""
         transitions, sample, next_sample, critics = self._evaluate_critics(tensordict)
         losses = self._losses(sample, next_sample, critics)
         scalars = self._scalars(sample, transitions.valid)
@@ -59,16 +59,16 @@ class SoftActorCriticLoss(SACNetworks):
 
     @name_mismatched_entries
     def qvalue_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """``loss_qvalue`` alone, with ``td_error`` ``[*]``, which is written into the batch."""
+        """Return ``loss_qvalue``, and ``td_error`` ``[*]``, which it also writes to the batch."""
         *_, critics = self._evaluate_critics(tensordict)
         loss = self.qvalue_coef * critics.losses.sum(0)
         return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
 
     @name_mismatched_entries
     def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """``loss_actor`` alone, with the temperatures, entropies and divergences.
+        """Return ``loss_actor``, and the temperatures, entropies and divergences.
 
-        With ``policy_loss_steps="next"`` the latter are those at the next states.
+        With ``policy_loss_steps="next"`` the scalars are about the next states.
 
         Raises:
             ConfigError: for a loss without an actor.
@@ -83,17 +83,17 @@ class SoftActorCriticLoss(SACNetworks):
 
     @name_mismatched_entries
     def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """``loss_alpha`` alone, with the temperatures, entropies and divergences."""
+        """Return ``loss_alpha``, and the temperatures, entropies and divergences."""
         samples, scalars = self._policy_loss_samples(tensordict)
         return self._reduce_alone(self._alpha_loss(samples), tensordict), scalars
 
     def _evaluate_critics(
         self, tensordict: TensorDictBase
     ) -> tuple[SACTransitions, PolicySample, PolicySample, CriticTerms]:
-        r"""Sample at s' and at s; :math:`L_{Q,i} = (Q_i(s, a_B) - y)^2` and the priority.
+        r"""Sample at s' and s; compute :math:`L_{Q,i} = (Q_i(s, a_B) - y)^2` and the priority.
 
-        :math:`Q_i(s, a_B)` is the critic's value of the action in the batch, also of one that the
-        mask of allowed actions forbids.
+        :math:`Q_i(s, a_B)` is the critic's value of the action in the batch, even if a mask forbids
+        this action.
         """
         transitions = self._read(tensordict, with_targets=True)
         next_sample = self._next_sample(transitions)
@@ -110,7 +110,7 @@ class SoftActorCriticLoss(SACNetworks):
         return transitions, sample, next_sample, critics
 
     def _target(self, transitions: SACTransitions, next_sample: PolicySample) -> ValueEstimate:
-        r""":math:`y = r + \gamma (1 - \text{terminated}) V(s')`, or its lambda-return.
+        r"""Return :math:`y = r + \gamma (1 - \text{terminated}) V(s')`, or the lambda-return.
 
         After a reward of n steps V(s') is discounted by :math:`\gamma^n`; the entropies of the
         steps between are left out.
@@ -128,9 +128,10 @@ class SoftActorCriticLoss(SACNetworks):
     def _next_value(
         self, transitions: SACTransitions, next_sample: PolicySample, reward_dim: int
     ) -> tuple[ValueEstimate, Tensor]:
-        r""":math:`V(s') = E_k[\min_i \bar Q_i(s', a')_k] + b(s')`, and :math:`b(s')`, ``[*, 1]``.
+        r"""Return :math:`V(s') = E_k[\min_i \bar Q_i(s', a')_k] + b(s')`, and :math:`b(s')`.
 
-        The expectation is over discrete actions; without them it is the value of the one sample.
+        The expectation is over discrete actions. Without them it is the value of the one sample.
+        The bonus is ``[*, 1]``.
         """
         targets = transitions.target_critics or self._target_critics()
         next_q = self.critics.expected_min(targets, next_sample, reward_dim)
@@ -138,7 +139,7 @@ class SoftActorCriticLoss(SACNetworks):
         return next_q._replace(values=F.soft_value(next_q.values, bonus)), bonus
 
     def _entropy_bonus(self, sample: PolicySample) -> Tensor:
-        r""":math:`b(s) = -\sum_f \alpha_f (\log\pi_f - \log\pi^0_f)`, ``[*, 1]``.
+        r"""Return :math:`b(s) = -\sum_f \alpha_f (\log\pi_f - \log\pi^0_f)`, ``[*, 1]``.
 
         It is 0 without ``use_entropy_reward``.
         """
@@ -153,7 +154,7 @@ class SoftActorCriticLoss(SACNetworks):
     def _losses(
         self, sample: PolicySample, next_sample: PolicySample, critics: CriticTerms
     ) -> dict[str, Tensor]:
-        """The losses ``[*]`` of all networks; ``policy_loss_steps`` selects the samples."""
+        """Return the losses ``[*]`` of all networks; ``policy_loss_steps`` selects the samples."""
         all_samples = {"first": (sample,), "next": (next_sample,), "all": (sample, next_sample)}
         samples = all_samples[self.policy_loss_steps]
         losses = {
@@ -165,9 +166,9 @@ class SoftActorCriticLoss(SACNetworks):
         return losses
 
     def _actor_loss(self, sample: PolicySample) -> Tensor:
-        r""":math:`L_\pi = \alpha (\log\pi - \log\pi^0) - Q(s, a)`, critics frozen.
+        r"""Return :math:`L_\pi = \alpha (\log\pi - \log\pi^0) - Q(s, a)`, with frozen critics.
 
-        Q is the minimum (``policy_reduction``) over the critics; of hybrid actions it is
+        Q is the minimum (``policy_reduction``) over the critics; for hybrid actions it is
         :math:`\sum_k \operatorname{sg}(\pi_d(k|s, c))\,Q(s, c)_k`.
         """
         if self.continuous is None:
@@ -184,7 +185,7 @@ class SoftActorCriticLoss(SACNetworks):
         return loss if self.discrete is None else self._add_prior_gradient(loss, sample)
 
     def _categorical_actor_loss(self, sample: PolicySample) -> Tensor:
-        r""":math:`L_\pi = \sum_k \pi_k [\alpha (\log\pi_k - \log\pi^0_k) - Q_k]`, of an actor."""
+        r"""Return :math:`L_\pi = \sum_k \pi_k [\alpha (\log\pi_k - \log\pi^0_k) - Q_k]`."""
         ((name, factor_sample),) = sample.factors.items()
         assert factor_sample.log_probs is not None
         q = F.weigh_rewards(self._reduced_q(sample), self.critics.weights.value)
@@ -192,24 +193,24 @@ class SoftActorCriticLoss(SACNetworks):
         return F.categorical_actor_loss(q, log_probs, self.alpha(name), log_priors)
 
     def _add_prior_gradient(self, loss: Tensor, sample: PolicySample) -> Tensor:
-        r"""Include the part of the value's gradient in c that comes from the discrete prior.
+        r"""Add the gradient with respect to c that comes from the discrete prior.
 
-        The value :math:`\alpha_d \log\sum_k \pi^0_d(k|s, c) \exp(Q_k / \alpha_d)` has, besides
-        that of Q, the gradient :math:`\alpha_d \sum_k \pi_d \nabla_c \log\pi^0_d(k|s, c)`. What is
-        subtracted is 0 and has this gradient.
+        The gradient of the value :math:`\alpha_d \log\sum_k \pi^0_d(k|s, c) \exp(Q_k / \alpha_d)`
+        has two parts: one through Q, and :math:`\alpha_d \sum_k \pi_d \nabla_c
+        \log\pi^0_d(k|s, c)`. The subtracted term has the value 0 and the second gradient.
         """
         assert self.discrete is not None
         log_priors = sample.factors[self.discrete.name].log_priors
         if log_priors is None or not log_priors.requires_grad:
             return loss
         assert sample.log_probs is not None
-        favored = (sample.log_probs.exp() * (log_priors - log_priors.detach())).sum(-1)
-        return loss - self.alpha(self.discrete.name) * favored
+        expected_prior = (sample.log_probs.exp() * (log_priors - log_priors.detach())).sum(-1)
+        return loss - self.alpha(self.discrete.name) * expected_prior
 
     def _alpha_loss(self, samples: Sequence[PolicySample]) -> Tensor:
-        r""":math:`L_\alpha = \sum_f \log\alpha_f (-\log\pi_f + \log\pi^0_f - \bar{\mathcal H}_f)`.
+        r"""Return :math:`\sum_f \log\alpha_f (-\log\pi_f + \log\pi^0_f - \bar{\mathcal H}_f)`.
 
-        It is summed over the samples; fixed temperatures have none. With a prior
+        The loss is summed over the samples; fixed temperatures have no loss. With a prior
         :math:`\bar{\mathcal H}_f` is minus the target divergence.
         """
         loss = torch.zeros_like(next(iter(samples[0].factors.values())).expected_log_prob).detach()
@@ -226,7 +227,7 @@ class SoftActorCriticLoss(SACNetworks):
     # ------------------------------------------------------------------ samples of the policy
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:
-        """Sample the continuous action c, then the discrete one given the critics' values of it."""
+        """Sample the continuous action c, then the discrete action given the critics' values."""
         dist = None if self.actor_network is None else self._actor_distribution(states)
         if self.continuous is None:
             return self._sample_discrete(states, dist)
@@ -250,18 +251,18 @@ class SoftActorCriticLoss(SACNetworks):
     def _sample_discrete(
         self, inputs: TensorDictBase, dist: Distribution | None = None
     ) -> PolicySample:
-        r""":math:`\pi_d(k|s, c) \propto \pi^0_d(k|s, c) \exp(\min_i Q_i(s, c)_k / \alpha_d)`.
+        r"""Sample :math:`\pi_d(k|s, c) \propto \pi^0_d(k|s, c) \exp(\min_i Q_i(s, c)_k/\alpha_d)`.
 
-        With an actor it is the actor's. Actions that a mask forbids have the probability 0, and
-        their values have no effect.
+        With an actor, the policy is the actor's. Actions that a mask forbids have the probability
+        0, and their values have no effect.
         """
-        discrete, critics, given_c = self.discrete, self.critics, self.continuous is not None
+        discrete, critics, is_hybrid = self.discrete, self.critics, self.continuous is not None
         assert discrete is not None
-        # Given c, the critics are frozen; without c their loss uses the same values.
-        params = self.qvalue_network_params.data if given_c else self.qvalue_network_params
+        # With c the critics are frozen. Without c the critics' loss uses the same values.
+        params = self.qvalue_network_params.data if is_hybrid else self.qvalue_network_params
         q_values = critics.values(self._members(self.qvalue_network, params), inputs)
         allowed = critics.allowed_actions(inputs, q_values)
-        reduced_q = critics.reduce(q_values if given_c else q_values.detach(), allowed)
+        reduced_q = critics.reduce(q_values if is_hybrid else q_values.detach(), allowed)
         num_actions, log_priors = reduced_q.shape[-2], None
         if (prior := self.factor_priors[discrete.name]) is not None:
             key = unravel_key(critics.index_key)
@@ -280,26 +281,26 @@ class SoftActorCriticLoss(SACNetworks):
             inputs,
             log_probs,
             allowed,
-            q_values=None if given_c else q_values,
+            q_values=None if is_hybrid else q_values,
             reduced_q=reduced_q,
         )
 
     def _reduced_q(self, sample: PolicySample) -> Tensor:
-        """The minimum or mean over frozen critics at a sample, ``[*, (K,) M]``."""
+        """Return the minimum or mean over frozen critics at a sample, ``[*, (K,) M]``."""
         if sample.reduced_q is not None:
             return sample.reduced_q
         frozen = self._members(self.qvalue_network, self.qvalue_network_params.data)
         return self.critics.reduce(self.critics.values(frozen, sample.inputs))
 
     def _next_sample(self, transitions: SACTransitions) -> PolicySample:
-        """A sample at the next states, with gradients where losses train on it."""
+        """Sample at the next states, with gradients if losses train on the sample."""
         with torch.set_grad_enabled(self.policy_loss_steps != "first" and torch.is_grad_enabled()):
             return self._sample_policy(transitions.next_states)
 
     def _policy_loss_samples(
         self, tensordict: TensorDictBase
     ) -> tuple[Sequence[PolicySample], dict[str, Tensor]]:
-        """Samples at the states of ``policy_loss_steps``, and the scalars of the first one."""
+        """Return samples at the states of ``policy_loss_steps``, and scalars of the first one."""
         transitions, steps = self._read(tensordict), self.policy_loss_steps
         samples = [self._sample_policy(transitions.next_states)] if steps != "first" else []
         if steps != "next":
@@ -307,10 +308,10 @@ class SoftActorCriticLoss(SACNetworks):
         return samples, self._scalars(samples[0], transitions.valid)
 
     def _actor_distribution(self, states: TensorDictBase) -> Distribution:
-        """The distribution of the actor, in the dtype of its parameters."""
+        """Return the distribution of the actor, in the dtype of the actor's parameters."""
         actor: Any = self.actor_network
         params = self.actor_network_params
-        like, *_ = params.values(True, True)
+        parameter, *_ = params.values(True, True)
         inputs = self._normalize_states(states).copy()
         if self.recurrent or self.encoder_network is not None:
             actor = self._head("actor_network")
@@ -320,16 +321,16 @@ class SoftActorCriticLoss(SACNetworks):
             set_exploration_type(ExplorationType.RANDOM),
             params.to_module(self.actor_network, preserve_module_state=False),
         ):
-            lowered = torch.is_autocast_enabled(like.device.type)
-            if not lowered and self.critics.action_mask_key is None:
+            autocast = torch.is_autocast_enabled(parameter.device.type)
+            if not autocast and self.critics.action_mask_key is None:
                 return actor.get_dist(inputs)
             out = actor.get_dist_params(inputs)
-            if lowered:
-                out = out.apply(lambda x: x.to(like.dtype) if x.is_floating_point() else x)
+            if autocast:
+                out = out.apply(lambda x: x.to(parameter.dtype) if x.is_floating_point() else x)
             return build_dist(actor, out)
 
     def _reward_and_steps(self, batch: TensorDictBase) -> tuple[Tensor, Tensor | None]:
-        """Scaled rewards ``[*, M]``, and the frames n of each, ``[*, 1]``; ``None`` for one."""
+        """Return scaled rewards ``[*, M]``, and their numbers of frames ``[*, 1]`` or ``None``."""
         keys = self.tensor_keys
         reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
         if steps is not None:
@@ -341,14 +342,14 @@ class SoftActorCriticLoss(SACNetworks):
         return self.reward_scale * reward, steps
 
     def _target_critics(self) -> Members:
-        """The target critics, or a random subset of them."""
+        """Return the target critics, or a random subset of them."""
         members = self._members(self.qvalue_network, self.target_qvalue_network_params)
         if self.target_subset is None:
             return members
         return self.critics.draw_subset(members, self.target_subset, self.critic_order)
 
     def _scalars(self, sample: PolicySample, valid: Tensor | None) -> dict[str, Tensor]:
-        """Temperatures, entropies and divergences from priors, means over the valid steps."""
+        """Return temperatures, entropies and divergences from priors, means over valid steps."""
         scalars: dict[str, Tensor] = {}
         for name, factor in self.factors.items():
             factor_sample, suffix = sample.factors[name], factor.suffix
@@ -363,7 +364,7 @@ class SoftActorCriticLoss(SACNetworks):
     # ------------------------------------------------------------------ the batch
 
     def _read(self, tensordict: TensorDictBase, *, with_targets: bool = False) -> SACTransitions:
-        """Check a batch, and return what the losses read of it."""
+        """Check a batch, and return the entries that the losses read."""
         if self._transition_keys is None:  # after set_keys
             self._check_network_keys()
             self._transition_keys = self._find_transition_keys()
@@ -380,13 +381,13 @@ class SoftActorCriticLoss(SACNetworks):
         )
         reward = transitions.batch.get(("next", self.tensor_keys.reward))
         check_reward(reward, self.critics.weights.value, transitions.batch)
-        remembering = with_targets and self.recurrent and CRITICS in self.target_networks
-        targets = self._target_critics() if remembering else None
-        read = SACTransitions(**vars(transitions), target_critics=targets)
+        needs_targets = with_targets and self.recurrent and CRITICS in self.target_networks
+        targets = self._target_critics() if needs_targets else None
+        checked = SACTransitions(**vars(transitions), target_critics=targets)
         if not (self.recurrent or self.burn_in or self.encoder_network is not None):
-            return read
-        done = read.batch.get(("next", self.tensor_keys.done), None)
-        return self._encode(tensordict, read, done, self._memory_passes(read, with_targets))
+            return checked
+        done = checked.batch.get(("next", self.tensor_keys.done), None)
+        return self._encode(tensordict, checked, done, self._memory_passes(checked, with_targets))
 
     def alpha(self, factor: str = "") -> Tensor:
         """Return the temperature of a factor, a scalar within its bounds, without gradient."""

@@ -43,20 +43,22 @@ class ValueSACLoss(ContinuousSACLoss):
         L_\pi &= \operatorname{mean}_B \left[\alpha \log\pi(a|s)
             - \left(\min_i Q_i(s, a) - \operatorname{sg}(V(s))\right)\right]
 
-    with the other losses of :class:`ContinuousSACLoss`; sg stops gradients, and V(s) in the actor
-    loss changes its value, not its gradient. Source: Haarnoja et al. 2018 (arXiv:1801.01290), eq.
-    5-13, without the factor 1/2 of eq. 5 and 7 and with the two critics of its section 4.2.
+    where sg stops gradients. V(s) changes the value of the actor loss, not its gradient. The other
+    losses are the losses of :class:`ContinuousSACLoss`. Source: Haarnoja et al. 2018
+    (arXiv:1801.01290), eq. 5-13, without the factor 1/2 of eq. 5 and 7 and with the two critics of
+    section 4.2.
 
-    Reads and writes what :class:`ContinuousSACLoss` does, and returns ``loss_value`` besides.
+    The loss reads and writes the same entries as :class:`ContinuousSACLoss`, and also returns
+    ``loss_value``.
 
     Args:
-        actor_network: as for :class:`ContinuousSACLoss`.
-        qvalue_network: as for :class:`ContinuousSACLoss`.
-        value_network: reads no action and writes ``state_value`` ``[*, 1]`` (``[*, M]``). A trunk
-            shared with the actor becomes its own copy.
+        actor_network: see :class:`ContinuousSACLoss`.
+        qvalue_network: see :class:`ContinuousSACLoss`.
+        value_network: a network that reads no action and writes ``state_value`` ``[*, 1]``
+            (``[*, M]``). If it shares a trunk with the actor, it gets its own copy of the trunk.
 
-    Further keyword arguments are those of :class:`ContinuousSACLoss` but for ``encoder_network``
-    and ``target_subset``.
+    Further keyword arguments are the options of :class:`ContinuousSACLoss` except
+    ``encoder_network`` and ``target_subset``.
 
     Raises:
         ConfigError: for an invalid option or network.
@@ -106,21 +108,21 @@ class ValueSACLoss(ContinuousSACLoss):
                 f"target_subset is {self.target_subset}, but with a value_network the critics have "
                 "no targets: leave it out"
             )
-        of_actor = {id(parameter) for parameter in actor_network.parameters()}
-        if any(id(parameter) in of_actor for parameter in value_network.parameters()):
+        actor_ids = {id(parameter) for parameter in actor_network.parameters()}
+        if any(id(parameter) in actor_ids for parameter in value_network.parameters()):
             value_network = deepcopy(value_network)
         self._register_network(VALUE, value_network, create_target_params=True)
         self._find_memories((VALUE,))
 
     @name_mismatched_entries
     def value_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
-        """``loss_value`` alone, with ``alpha``, ``entropy`` and, with a prior, ``kl``.
+        """Return ``loss_value``, and ``alpha``, ``entropy`` and, with a prior, ``kl``.
 
-        The running mean of ``normalize_entropy_reward`` moves in :meth:`forward` and
-        :meth:`qvalue_loss` only.
+        Only :meth:`forward` and :meth:`qvalue_loss` update the running mean of
+        ``normalize_entropy_reward``.
 
         Args:
-            tensordict: ``[*]``, not modified.
+            tensordict: the batch ``[*]``; not changed.
         """
         transitions = self._read(tensordict)
         sample = self._sample_policy(transitions.states)
@@ -134,7 +136,7 @@ class ValueSACLoss(ContinuousSACLoss):
         return losses | {"loss_value": self._value_loss(sample)}
 
     def _value_loss(self, sample: PolicySample) -> Tensor:
-        """Loss ``[*]`` of the value network."""
+        """Return the loss ``[*]`` of the value network."""
         with torch.no_grad():
             target = F.soft_value(self._reduced_q(sample), self._entropy_bonus(sample))
         return F.value_loss(_state_value(sample), target, self.critics.loss_function)
@@ -161,8 +163,8 @@ class ValueSACLoss(ContinuousSACLoss):
         if self.policy_loss_steps != "first":
             return super()._next_sample(transitions)
         if not (self.return_estimator.sequential or self.entropy_centers):
-            return PolicySample({}, transitions.next_states)  # nothing of it is asked for
-        with torch.no_grad():  # the log-probability is all that is asked for
+            return PolicySample({}, transitions.next_states)  # the losses need no next sample
+        with torch.no_grad():  # the losses need only the log-probability
             return super()._sample_policy(transitions.next_states)
 
     def _evaluate_value(self, states: TensorDictBase, name: str, reward_dim: int) -> Tensor:
@@ -182,10 +184,10 @@ class ValueSACLoss(ContinuousSACLoss):
 
     def _check_network_keys(self) -> None:
         super()._check_network_keys()
-        read = self.value_network.in_keys
-        if unravel_key(self.tensor_keys.action) in map(unravel_key, read):
+        in_keys = self.value_network.in_keys
+        if unravel_key(self.tensor_keys.action) in map(unravel_key, in_keys):
             raise BatchError(
-                f"value_network reads {read}, and so the action {self.tensor_keys.action!r}: it "
+                f"value_network reads {in_keys}, and so the action {self.tensor_keys.action!r}: it "
                 "values states, so let it read the observation alone"
             )
         check_writes(VALUE, self.value_network, self.tensor_keys.value, "value")
