@@ -316,15 +316,15 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
     Traceback (most recent call last):
     rlkit_sac.errors.BatchError: action 'action' has the shape [3, 3], which looks one-hot: ...
     """
-    came = f"action {key!r} has the shape {list(action.shape)}"
+    got = f"action {key!r} has the shape {list(action.shape)}"
     wanted = f"wanted an index of the shape {list(batch_size)}"
     if action.shape != batch_size:
         if action.shape == (*batch_size, num_actions):
             raise BatchError(
-                f"{came}, which looks one-hot: {wanted}. Take its argmax(-1), or make the "
+                f"{got}, which looks one-hot: {wanted}. Take its argmax(-1), or make the "
                 "environment write indices (GymEnv(..., categorical_action_encoding=True))"
             )
-        raise BatchError(f"{came}, {wanted}")
+        raise BatchError(f"{got}, {wanted}")
     if action.is_floating_point() or action.is_complex():
         raise BatchError(
             f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "

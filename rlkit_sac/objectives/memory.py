@@ -109,16 +109,16 @@ class MemoryRows:
             transitions: the batch and its states, as the loss reads them.
             memory_passes: the passes of all memories.
         """
-        after = (..., slice(self.burn_in, None))
-        states, next_states = transitions.states[after], transitions.next_states[after]
+        steps = (..., slice(self.burn_in, None))
+        states, next_states = transitions.states[steps], transitions.next_states[steps]
         for memory_pass in memory_passes:
             encoded, next_encoded = memory_pass.network.encode(self, memory_pass)
             if memory_pass.at_states:
                 states.set((ENCODED, memory_pass.entry), encoded)
             if next_encoded is not None:
                 next_states.set((ENCODED, memory_pass.entry), next_encoded)
-        valid = None if transitions.valid is None else transitions.valid[after]
-        batch = transitions.batch[after]
+        valid = None if transitions.valid is None else transitions.valid[steps]
+        batch = transitions.batch[steps]
         return replace(
             transitions, batch=batch, states=states, next_states=next_states, valid=valid
         )

@@ -140,13 +140,12 @@ class ACERLoss(SegmentLoss):
         actor_network: a TorchRL ``ProbabilisticActor`` with a ``Categorical`` over indices
             (discrete) or an unsquashed diagonal Gaussian such as ``IndependentNormal``
             (continuous).
-        critic_network: for discrete actions a critic that reads no action and writes
-            ``action_value`` ``[*, A]``; for continuous actions a
-            :class:`~rlkit_sac.modules.StochasticDuelingNetwork`. The sampler of the latter is
-            called for :math:`Q(s_t, a_t)`, for the action a of the correction, and for the Q of
-            that action. The critic may read entries that the actor writes before its distribution,
-            such as the output of a shared trunk. Then the trunk is computed once, and both losses
-            train it.
+        critic_network: a critic. For discrete actions it reads no action and writes
+            ``action_value`` ``[*, A]``. For continuous actions it is a
+            :class:`~rlkit_sac.modules.StochasticDuelingNetwork`, whose sampler is called for
+            :math:`Q(s_t, a_t)`, for the action a of the correction, and for the Q of that action.
+            The critic may read entries that the actor writes before its distribution, such as the
+            output of a shared trunk. Then the trunk is computed once, and both losses train it.
 
     Further keyword arguments are the fields of :class:`ACEROptions` and the fields of
     :class:`~rlkit_sac.config.ACERLossConfig` except ``schedules``.

@@ -338,9 +338,9 @@ class SACNetworks(LossContract):
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> SACNetworks:
         # A cast keeps parameters but replaces buffers, so policies would lose a fixed temperature.
         fixed = [factor.parameter_name for factor in self.factors.values() if factor.fixed]
-        before = {name: self._buffers[name] for name in fixed}
+        buffers = {name: self._buffers[name] for name in fixed}
         super()._apply(fn)
-        for name, buffer in before.items():
+        for name, buffer in buffers.items():
             assert buffer is not None
             buffer.data = self._buffers[name]
             self._buffers[name] = buffer
