@@ -84,12 +84,10 @@ def check_widths(
         value, *others = (batch.get(entry, None) for entry in (key, *other_keys))
         if not isinstance(layer, nn.Linear) or value is None or None in others:
             return
-        for other_key, other in zip(other_keys, others, strict=True):
-            if other.dtype != dtype:
-                raise BatchError(
-                    f"{other_key!r} has the type {other.dtype}, but {name} wants {dtype}"
-                )
-        width = layer.in_features - sum(other.shape[-1] for other in others)
+        for other, entry in zip(other_keys, others, strict=True):
+            if entry.dtype != dtype:
+                raise BatchError(f"{other!r} has the type {entry.dtype}, but {name} wants {dtype}")
+        width = layer.in_features - sum(entry.shape[-1] for entry in others)
         # The first layer may read only the first entry.
         if value.dtype != dtype or value.shape[-1] not in (width, layer.in_features):
             raise BatchError(

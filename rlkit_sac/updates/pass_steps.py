@@ -64,7 +64,7 @@ class PassSteps(Computation[PassOutcome]):
         device = next(iter(self._rates.values()))[0].device
         self._tau, self._max_norm = (_make_number(device) for _ in range(2))
         self.finite = torch.ones((), dtype=torch.bool, device=device)
-        self._numbers: list[list[float]] = []
+        self._numbers: list[float] = []
 
     def is_supported(self) -> bool:
         """Return whether all optimizers and the target updater can be part of a graph."""
@@ -102,18 +102,16 @@ class PassSteps(Computation[PassOutcome]):
                 self._rates[name] = _make_rates(optimizer)
                 self._numbers = []
         updater = self._target_updater
-        numbers = [
-            [group["lr"] for group in optimizer.param_groups]
-            for optimizer in self._optimizers.values()
-        ]
+        optimizers = self._optimizers.values()
+        numbers = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
         numbers += [
-            [1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0],
-            [math.inf if max_grad_norm is None else max_grad_norm],
+            1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0,
+            math.inf if max_grad_norm is None else max_grad_norm,
         ]
         if numbers != self._numbers:
             self._numbers = numbers
             tensors = chain(*self._rates.values(), [self._tau, self._max_norm])
-            for tensor, value in zip(tensors, chain(*numbers), strict=True):
+            for tensor, value in zip(tensors, numbers, strict=True):
                 tensor.fill_(value)
 
     def tensors(self) -> list[Tensor]:

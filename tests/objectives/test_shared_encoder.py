@@ -172,10 +172,7 @@ def test_the_encoder_reads_normalized_observations_and_the_policy_acts_as_the_lo
 
 
 REFUSED = {
-    r"qvalue_network reads .*but encoder_network writes": (
-        state_action_critic(4, 2),
-        make_encoder(),
-    ),
+    r"qvalue_network reads .*but encoder_network": (state_action_critic(4, 2), make_encoder()),
     "leave it or value_network out": (
         state_action_critic(SHARED, 2),
         state_critic(4),

@@ -367,11 +367,10 @@ class SegmentLoss(LossContract):
         return {unravel_key(self.tensor_keys.action): "action"}
 
     def _batch_keys(self) -> list[NestedKey]:
-        keys, transition_keys = self.tensor_keys, self._find_transition_keys()
+        keys, batch_keys = self.tensor_keys, self._find_transition_keys()
         outcomes = (keys.reward, keys.done, keys.terminated)
-        next_keys = (("next", key) for key in (*outcomes, *transition_keys.next_states))
-        state_keys = (*transition_keys.states, *next_keys)
-        return unravel_keys(keys.action, *state_keys, *self._behavior_keys())
+        next_keys = (("next", key) for key in (*outcomes, *batch_keys.next_states))
+        return unravel_keys(keys.action, *batch_keys.states, *next_keys, *self._behavior_keys())
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:

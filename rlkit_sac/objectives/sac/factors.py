@@ -193,13 +193,12 @@ class ContinuousFactor(Factor):
         Raises:
             ConfigError: for invalid bounds.
         """
-        passed, actor_spec = action_leaf(passed, key), action_leaf(actor_spec, key)
+        passed, leaf = action_leaf(passed, key), action_leaf(actor_spec, key)
         if passed is None:
-            return actor_spec
-        shape = torch.Size() if actor_spec is None else actor_spec.shape
-        if shape and passed.shape[-len(shape) :] == shape:
-            return passed[(0,) * (passed.ndim - len(shape))]
-        if actor_spec is not None or passed.ndim > 1:
+            return leaf
+        if leaf is not None and leaf.ndim and passed.shape[-leaf.ndim :] == leaf.shape:
+            return passed[(0,) * (passed.ndim - leaf.ndim)]
+        if leaf is not None or passed.ndim > 1:
             warnings.warn(
                 f"action_spec has the shape {list(passed.shape)}, taken as one action of "
                 f"{passed.shape.numel()} dimensions: of a batched environment pass "
