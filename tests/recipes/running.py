@@ -123,14 +123,13 @@ class Recipe:
 
     def assert_seed_decides(self) -> None:
         """The same seed gives the same tables, another one others."""
-        first, second = self.train("--seed", "1"), self.train("--seed", "1")
-        other = self.train("--seed", "2")
+        first, second, other = (self.train(*ONE_EPISODE, "--seed", seed) for seed in "112")
         for name in ("metrics", "episodes", "evaluations"):
             assert table(first, name) == table(second, name)
             assert table(first, name) != table(other, name)
 
     def assert_evaluation_leaves_training_alone(self) -> None:
-        often = self.train("--evaluation.interval", "30", "--evaluation.episodes", "1")
+        often = self.train("--evaluation.interval", "60", "--evaluation.episodes", "1")
         seldom = self.train("--evaluation.interval", "120", "--evaluation.episodes", "3")
         for name in ("metrics", "episodes"):
             assert table(often, name) == table(seldom, name)
@@ -144,7 +143,8 @@ class Recipe:
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         total = f"--collector.total_frames={2 * half}"
-        early = (*self.early, "--evaluation.episodes", "1", *arguments)
+        early = (*self.early, f"--evaluation.interval={2 * half}", "--evaluation.episodes=1")
+        early += arguments
         whole = self.train(*early, total)
         parts = self.train(*early, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
@@ -161,7 +161,9 @@ SHORT_ACER = shlex.split("""
     --evaluation.interval 60 --evaluation.episodes 2 --logging.interval 40
     --logging.progress false --
 """)
-ACER = Recipe("acer", tuple(SHORT_ACER), loss="loss_critic", early=("--update.replay_start_size", "20"))
+ACER = Recipe(
+    "acer", tuple(SHORT_ACER), loss="loss_critic", early=("--update.replay_start_size", "20")
+)
 SAC, VALUE, PRIOR = (
     Recipe(name, (*SHORT, *BRIEF)) for name in ("sac", "value_sac", "kl_prior_sac")
 )

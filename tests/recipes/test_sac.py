@@ -11,7 +11,13 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import BRIEF, SAC, SHORT, assert_policy_repeats_the_last_evaluation, each_case
+from tests.recipes.running import (
+    BRIEF,
+    SAC,
+    SHORT,
+    assert_policy_repeats_the_last_evaluation,
+    each_case,
+)
 
 
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
