@@ -31,6 +31,7 @@ QUICK: dict[str, Any] = {
     "collector.learning_starts": 100,
     "replay.batch_size": 16,
     "evaluation.episodes": 1,
+    "env.max_episode_steps": 40,
     "network.num_cells": [8],
     "logging.progress": False,
     "compile": False,
