@@ -29,7 +29,7 @@ LEARNED: dict[str, Any] = {
     **QUICK,
     **RATES,
     "env.max_episode_steps": 20,
-    "collector.total_frames": 15_360,
+    "collector.total_frames": 12_800,
     "collector.learning_starts": 5_120,
     "update.utd_ratio": 1 / 32,
     "loss.gamma": 0.9,
