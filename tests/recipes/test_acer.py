@@ -71,8 +71,8 @@ VARIANTS = {
     " --loss.critic_coef 1 --loss.trust_region_delta 0.1 --loss.beta 0.1",
     "no trust region, no truncation": "--loss.use_trust_region false"
     " --loss.truncation_threshold null --update.max_grad_norm null",
-    "sums of losses": "--loss.normalize_loss_by_steps false --update.lr 0.0001",
-    "files": "--replay.storage memmap --collector.t_max 20",
+    "sums of losses, files": "--loss.normalize_loss_by_steps false --update.lr 0.0001"
+    " --replay.storage memmap --collector.t_max 20",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
 }
 

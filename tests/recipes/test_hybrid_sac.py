@@ -45,9 +45,9 @@ VARIANTS = {
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.min_alpha 0.01 --loss.max_alpha [2, null] --loss.target_entropy [0.5, -2]"
     " --loss.parameter_mask true --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "normalization, priorities": "--normalization.observations true --replay.prioritized true"
+    "own units, normalization, priorities": "--env.rescale_actions false"
+    " --normalization.observations true --replay.prioritized true"
     " --normalization.rewards bounded --network.critic_atoms 11",
-    "own units": "--env.rescale_actions false",
     "shared parameters": "--env.id Moving-v0",
     "many discrete actions": "--env.id HardMove-v0 --env.kwargs {num_actuators: 5}",
 }

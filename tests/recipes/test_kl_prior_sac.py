@@ -102,11 +102,11 @@ VARIANTS = {
     " --prior.same_action_noise 0.3",
     "of a user": "--prior.kind factory --prior.factory own_prior:make",
     "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
-    "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
+    "own units, every loss option": "--prior.kind same_action --env.rescale_actions false"
+    " --loss.num_qvalue_nets 3"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "own units": "--prior.kind same_action --env.rescale_actions false",
 }
 
 

@@ -71,14 +71,12 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
-    " --replay.priority_beta_frames null --replay.storage memmap",
     "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
     " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 100"
     " --replay.storage memmap",
     "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
-    " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
+    " --replay.prioritized true --replay.priority_alpha 0.7 --replay.priority_beta_frames null"
+    " --normalization.rewards true --network.critic_atoms 11",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.periods {}"
     " --update.recompute true --loss.fixed_alpha true --loss.qvalue_coef 0.5",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
@@ -91,14 +89,14 @@ VARIANTS = {
     "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
     "normalization": "--normalization.observations true --normalization.rewards bounded"
     " --normalization.clip null --network.critic_atoms 11 --env.num_envs 2",
-    "networks": "--network.log_std_mode tanh --network.activation silu",
-    "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 120: 0}}"
+    "schedules, steps at once and twice": "--update.schedules {lr_actor: {0: 0.001, 120: 0}}"
     " --update.schedules.max_grad_norm {9: 2}"
-    " --loss.schedules {gamma: {90: 0.9, 110: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}",
-    "at once, and twice": "--update.order [qvalue,[actor,alpha],[actor,alpha],target]"
+    " --loss.schedules {gamma: {90: 0.9, 110: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}"
+    " --update.order [qvalue,[actor,alpha],[actor,alpha],target]"
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
-    "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
+    "networks, ratio, samples in evaluation": "--network.log_std_mode tanh"
+    " --network.activation silu --update.utd_ratio 0.5 --update.max_grad_norm 1"
+    " --evaluation.epsilon 0.5",
 }
 
 

@@ -34,9 +34,9 @@ VARIANTS = {
     "normalization, priorities, dropout": "--normalization.observations true"
     " --normalization.rewards true --replay.prioritized true --network.critic_dropout 0.1"
     " --network.critic_layer_norm true --loss.policy_reduction mean",
-    "the notebook's order": "--update.order [alpha,actor,target,qvalue,value]"
-    " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1",
-    "the notebook's networks": "--network.log_std_mode tanh --network.tanh_loc true"
+    "the notebook's order and networks": "--update.order [alpha,actor,target,qvalue,value]"
+    " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1"
+    " --network.log_std_mode tanh --network.tanh_loc true"
     " --network.output_init 0.003",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps next"
