@@ -1,5 +1,6 @@
 """Settings of every test, and which of them `make test` leaves to `make test-more`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -32,6 +33,14 @@ MORE = (
     *("runs/test_seeds", "runs/test_train", "updates/test_compiled", "updates/test_ranks"),
     *("updates/test_torch_compile",),
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_figures() -> Iterator[None]:
+    """Runs in this process draw none at their end; those of processes do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rlkit_sac.runs.log.plot_learning_curves", lambda *data, **options: None)
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,25 +32,30 @@ TIMEOUT = 300
 class Process:
     """A running script, with those parts of ``subprocess.Popen`` that tests use.
 
-    Output goes to files, so that no pipe is ever full.
+    Output goes to files, so that no pipe is ever full, or to pipes, which may be closed.
     """
 
     def __init__(
-        self, script: Path, *arguments: str, cwd: Path, env: Mapping[str, str] = os.environ
+        self,
+        script: Path,
+        *arguments: str,
+        cwd: Path,
+        env: Mapping[str, str] = os.environ,
+        pipes: bool = False,
     ) -> None:
         self.args = [str(script), *arguments]
         self.returncode: int | None = None
         standard_input, write = os.pipe()
-        (output, output_path), (errors, errors_path) = tempfile.mkstemp(), tempfile.mkstemp()
+        (read_output, output), (read_errors, errors) = (
+            os.pipe() if pipes else _temporary_file() for _ in range(2)
+        )
         self.stdin = open(write, "w")  # noqa: SIM115
-        self.stdout, self.stderr = open(output_path), open(errors_path)  # noqa: SIM115
+        self.stdout, self.stderr = open(read_output), open(read_errors)  # noqa: SIM115
         self._reports, reports = socket.socketpair()
         files = [reports.detach(), standard_input, output, errors]
         socket.send_fds(_server(), [b"fork"], files)
         for file in files:
             os.close(file)
-        for path in (output_path, errors_path):
-            os.unlink(path)
         request = {"argv": self.args, "cwd": str(cwd), "env": dict(env)}
         self._reports.sendall(json.dumps(request).encode() + b"\n")
         self.pid = self._report()
@@ -112,6 +117,14 @@ class Process:
         self.wait()
         for file in (self.stdout, self.stderr, self._reports):
             file.close()
+
+
+def _temporary_file() -> tuple[int, int]:
+    """One to read and one to write, which no folder holds."""
+    write, path = tempfile.mkstemp()
+    read = os.open(path, os.O_RDONLY)
+    os.unlink(path)
+    return read, write
 
 
 def run(script: Path, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

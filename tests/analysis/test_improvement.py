@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlkit_sac.analysis import probability_of_improvement
@@ -72,6 +72,7 @@ def test_all_ordered_pairs_by_hand(groups):
     ]
 
 
+@settings(max_examples=30)
 @given(tasks=st.lists(st.tuples(FEW, FEW), min_size=1, max_size=3))
 def test_the_value_is_the_share_of_pairs_won_on_average_over_tasks(groups, tasks):
     x, y = zip(*tasks, strict=True)
@@ -87,6 +88,7 @@ def test_the_value_is_the_share_of_pairs_won_on_average_over_tasks(groups, tasks
         assert 0 <= row["low"] <= row["high"] <= 1
 
 
+@settings(max_examples=30)
 @given(x=FEW, y=FEW)
 def test_the_p_value_is_that_of_scipy_on_one_task_and_missing_on_several(groups, x, y):
     one = probability_of_improvement(groups(x=[x], y=[y]), resamples=FAST)

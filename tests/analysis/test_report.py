@@ -212,12 +212,12 @@ def test_logs_of_other_systems_are_among_the_results(runs, tmp_path):
     log = tmp_path / "sb3" / "progress.csv"
     log.write_text("time/total_timesteps,eval/mean_reward\n" + rows)
     with pytest.warns(UserWarning, match=r"no episodes were read: .*sb3 has no charts/"):
-        write_report([runs, log], tmp_path / "page.html", task="Ant-v5")
+        write_report([runs / "sac" / "Ant-v5", log], tmp_path / "page.html", task="Ant-v5")
     page = (tmp_path / "page.html").read_text()
     (row,) = (cells for cells in rows_of(page, "results") if "Stable-Baselines3" in cells)
     assert [row[0], row[2], row[-1]] == ["Ant-v5", "1000", "1000"]
     assert any("Stable-Baselines3" in cells for cells in rows_of(page, "runs"))
     with pytest.warns(UserWarning, match="do not tell its task"):
-        write_report([runs, log], tmp_path / "page.html")
+        write_report([runs / "sac" / "Ant-v5", log], tmp_path / "page.html")
     with pytest.raises(ConfigError, match=r"'loss.gama'; did you mean 'loss.gamma'"):
         write_report(runs, tmp_path / "page.html", by="loss.gama")

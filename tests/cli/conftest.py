@@ -10,10 +10,10 @@ import pytest
 from rlkit_sac.cli import main
 
 SHORT = [
-    *("--collector.total_frames", "300", "--collector.init_random_frames", "100"),
-    *("--collector.learning_starts", "100", "--replay.batch_size", "16", "--compile", "false"),
+    *("--collector.total_frames", "120", "--collector.init_random_frames", "50"),
+    *("--collector.learning_starts", "90", "--replay.batch_size", "16", "--compile", "false"),
     *("--network.num_cells", "[8]", "--env.max_episode_steps", "50", "--logging.progress", "false"),
-    *("--evaluation.interval", "100", "--evaluation.episodes", "3", "--device", "cpu"),
+    *("--evaluation.interval", "60", "--evaluation.episodes", "3", "--device", "cpu"),
 ]
 MY_TASKS = """
 import gymnasium as gym

@@ -32,16 +32,16 @@ def test_evaluate_repeats_the_last_evaluation(
         ("3", "50"),
     ]
     assert f"| return | {float(last['return_mean']):.4g} |" in printed
-    assert "step_300" in printed
+    assert "step_120" in printed
 
 
 def test_resume_continues_with_the_recipe_that_began_the_run(
     run: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(run, folder / "copy")
-    assert main(["resume", "copy", "--collector.total_frames", "310"]) == 0
+    assert main(["resume", "copy", "--collector.total_frames", "130"]) == 0
     info = json.loads((folder / "copy" / "run.json").read_text())
-    assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 310, 300)
+    assert (info["status"], info["frames"], info["resumed_at"]) == ("finished", 130, 120)
 
 
 CONTINUOUS = ["acer", "kl_prior_sac", "sac", "value_sac"]
@@ -125,7 +125,7 @@ def test_clone_saves_a_policy_that_a_run_has_as_its_prior(
     options = ["--updates", "20", "--log_std_min", "-1"]
     assert main(["train", "clone", "--data", str(run), *task, *options]) == 0
     printed = capsys.readouterr().out
-    assert "cloned: cloned from 300 transitions\nreturn -" in printed
+    assert "cloned: cloned from 120 transitions\nreturn -" in printed
     prior = ["--prior.kind", "policy", "--prior.run", "cloned"]
     assert main(["train", "kl_prior_sac", *SHORT, *prior]) == 0
     with pytest.raises(SystemExit, match="2"):

@@ -284,13 +284,13 @@ def test_check_env_judges_what_the_entry_point_returns(register, factor: float) 
 def test_returns_are_float64_sums_of_the_rewards_as_given(
     register, num_envs: int, kind: Kind
 ) -> None:
-    name = register(entry_point=Line, max_episode_steps=700)
+    name = register(entry_point=Line, max_episode_steps=70)
     env = of_kind(make_env(name, num_envs=num_envs), kind)
     policy = tanh_gaussian_actor(1, [-1.0], [1.0], num_cells=[2])
-    size = 800 * num_envs
+    size = 80 * num_envs
     (batch,) = make_collector(env, policy, total_frames=size, frames_per_batch=size)
-    found = batch["next", "episode_reward"].reshape(num_envs, 800)[:, [699, 799]]
-    wanted = [sum([0.1] * 700), sum([0.1] * 100)]
+    found = batch["next", "episode_reward"].reshape(num_envs, 80)[:, [69, 79]]
+    wanted = [sum([0.1] * 70), sum([0.1] * 10)]
     assert found.tolist() == [wanted] * num_envs
 
 

@@ -60,7 +60,7 @@ def test_losses_and_gradients_are_those_of_the_formulas(kind: str, options: Acer
 
 
 @pytest.mark.parametrize("kind", SPACES)
-@pytest.mark.parametrize("steps", [1, 2, 13, 50])
+@pytest.mark.parametrize("steps", [1, 2, 13])
 @pytest.mark.parametrize("cuts", [0.0, 0.2])
 def test_segments_of_every_length(kind: str, steps: int, cuts: float) -> None:
     torch.manual_seed(1)

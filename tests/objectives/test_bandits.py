@@ -105,7 +105,7 @@ def one_step(action, reward: Tensor) -> TensorDict:
     return TensorDict(observation=ones, action=action, next=following, batch_size=size)
 
 
-def some_actions(size: int = 1024) -> Tensor:
+def some_actions(size: int = 512) -> Tensor:
     return torch.rand(size, 1) * 1.98 - 0.99
 
 
@@ -158,7 +158,7 @@ def test_continuous():
         c = some_actions()
         return one_step(c, ALPHA_C * wanted_log_density(c).unsqueeze(-1))
 
-    train(loss, batch, 600)
+    train(loss, batch, 400)
     check_continuous(loss)
 
 
@@ -171,13 +171,13 @@ def test_hybrid():
     )
 
     def batch() -> TensorDict:
-        c, d = some_actions(), torch.randint(2, (1024,))
+        c, d = some_actions(), torch.randint(2, (512,))
         chosen = wanted_discrete(c).gather(-1, d.unsqueeze(-1))
         reward = ALPHA_C * wanted_log_density(c).unsqueeze(-1) + ALPHA_D * chosen
-        action = TensorDict(continuous=c, discrete=d, batch_size=[1024])
+        action = TensorDict(continuous=c, discrete=d, batch_size=[512])
         return one_step(action, reward)
 
-    train(loss, batch, 600)
+    train(loss, batch, 400)
     check_continuous(loss)
     c = torch.linspace(-0.9, 0.9, 7).unsqueeze(-1)
     states = TensorDict(observation=torch.ones(7, 1), batch_size=[7]).set(key, c)

@@ -26,9 +26,10 @@ def estimate(pair: Reference, lmbda: float) -> None:
         loss.make_value_estimator(ValueEstimators.TDLambda, lmbda=lmbda, gamma=0.9)
 
 
-@pytest.mark.parametrize("lmbda", [0.0, 0.8])
-@pytest.mark.parametrize("burn_in", [0, 2])
-@pytest.mark.parametrize(("cells", "layers"), [("gru", 1), ("lstm", 2)])
+@pytest.mark.parametrize(  # each pair of values once
+    ("cells", "layers", "burn_in", "lmbda"),
+    [("gru", 1, 0, 0.8), ("gru", 1, 2, 0.0), ("lstm", 2, 0, 0.0), ("lstm", 2, 2, 0.8)],
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_loss(kind: str, cells: str, layers: int, burn_in: int, lmbda: float) -> None:
     torch.manual_seed(0)

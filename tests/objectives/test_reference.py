@@ -30,15 +30,13 @@ PRIOR_CASES = [
 
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_each_option_equals_the_formula(kind, options):
-    for seed in range(2):
-        check(kind, seed=seed, **options)
+    check(kind, seed=0, **options)
 
 
 @pytest.mark.parametrize("prior", NAMES)
 @pytest.mark.parametrize(("kind", "options"), PRIOR_CASES)
 def test_a_prior_enters_as_in_the_formula(kind, prior, options):
-    for seed in range(2):
-        check(kind, prior=prior, seed=seed, **options)
+    check(kind, prior=prior, seed=0, **options)
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,9 +21,9 @@ from tests.recipes.loading import config_class, load_recipe
 from tests.reliability.runs import assert_same_run, newest, table
 
 SHORT = shlex.split("""
-    --collector.total_frames 250 --collector.init_random_frames 100 --collector.learning_starts 190
-    --replay.batch_size 32 --network.num_cells [16,16] --evaluation.interval 125
-    --evaluation.episodes 2 --logging.interval 50 --logging.progress false --
+    --collector.total_frames 120 --collector.init_random_frames 50 --collector.learning_starts 95
+    --replay.batch_size 16 --network.num_cells [8,8] --evaluation.interval 60
+    --evaluation.episodes 2 --logging.interval 40 --logging.progress false --
 """)  # what comes after `--` may override
 #: Options of a short run from Python.
 QUICK: dict[str, Any] = {
@@ -31,12 +31,15 @@ QUICK: dict[str, Any] = {
     "collector.learning_starts": 100,
     "replay.batch_size": 16,
     "evaluation.episodes": 1,
+    "env.max_episode_steps": 40,
     "network.num_cells": [8],
     "logging.progress": False,
     "compile": False,
 }
-ONE_EPISODE = shlex.split("--evaluation.interval 250 --evaluation.episodes 1")
-EARLY = shlex.split("--collector.init_random_frames 50 --collector.learning_starts 50")
+#: Short episodes, for tasks of 200 steps.
+BRIEF = ("--env.max_episode_steps", "40")
+ONE_EPISODE = shlex.split("--evaluation.interval 120 --evaluation.episodes 1")
+EARLY = shlex.split("--collector.init_random_frames 20 --collector.learning_starts 25")
 
 
 def options(text: str) -> list[str]:
@@ -58,7 +61,7 @@ def each_case(cases: Mapping[str, Any], *, slow: Collection[str] = ()) -> pytest
 def assert_policy_repeats_the_last_evaluation(run: Path) -> None:
     """The saved policy, loaded and evaluated on an environment of the run's own options."""
     config = yaml.safe_load((run / "config.yaml").read_text())
-    options = {name: config["env"][name] for name in ("kwargs", "frame_stack")}
+    options = {name: config["env"][name] for name in ("kwargs", "frame_stack", "max_episode_steps")}
     env = make_env(config["env"]["id"], **options)
     last = json.loads(pd.read_csv(run / "evaluations.csv")["returns"].iloc[-1])
     seed = evaluation_seed(config["seed"])
@@ -71,9 +74,9 @@ class Recipe:
     """A recipe by the name of its file.
 
     Attributes:
-        short: options of a short run of 250 frames.
+        short: options of a short run of 120 frames.
         loss: the column of a loss that each update has.
-        early: options with which a run of 100 frames has updates already.
+        early: options with which a run of 30 frames has updates already.
     """
 
     name: str
@@ -115,21 +118,20 @@ class Recipe:
         run = self.train(*ONE_EPISODE, *options(variant))
         metrics = pd.read_csv(run / "metrics.csv")
         assert np.isfinite(metrics[self.loss].iloc[-1])
-        assert metrics["frames"].iloc[-1] == 250
+        assert metrics["frames"].iloc[-1] == 120
         assert load_policy(run)
         return run
 
     def assert_seed_decides(self) -> None:
         """The same seed gives the same tables, another one others."""
-        first, second = self.train("--seed", "1"), self.train("--seed", "1")
-        other = self.train("--seed", "2")
+        first, second, other = (self.train(*ONE_EPISODE, "--seed", seed) for seed in "112")
         for name in ("metrics", "episodes", "evaluations"):
             assert table(first, name) == table(second, name)
             assert table(first, name) != table(other, name)
 
     def assert_evaluation_leaves_training_alone(self) -> None:
-        often = self.train("--evaluation.interval", "50", "--evaluation.episodes", "1")
-        seldom = self.train("--evaluation.interval", "250", "--evaluation.episodes", "3")
+        often = self.train("--evaluation.interval", "60", "--evaluation.episodes", "1")
+        seldom = self.train("--evaluation.interval", "120", "--evaluation.episodes", "3")
         for name in ("metrics", "episodes"):
             assert table(often, name) == table(seldom, name)
 
@@ -142,7 +144,8 @@ class Recipe:
     ) -> None:
         """A run that stops and goes on is the run that never stopped, to the last bit."""
         total = f"--collector.total_frames={2 * half}"
-        early = (*self.early, "--evaluation.episodes", "1", *arguments)
+        early = (*self.early, f"--evaluation.interval={2 * half}", "--evaluation.episodes=1")
+        early += arguments
         whole = self.train(*early, total)
         parts = self.train(*early, f"--collector.total_frames={half}")
         assert newest(parts).frames == half
@@ -154,11 +157,15 @@ class Recipe:
 
 
 SHORT_ACER = shlex.split("""
-    --collector.total_frames 250 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
-    --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
-    --evaluation.interval 125 --evaluation.episodes 2 --logging.interval 50
+    --collector.total_frames 120 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
+    --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [8,8]
+    --evaluation.interval 60 --evaluation.episodes 2 --logging.interval 40
     --logging.progress false --
 """)
-ACER = Recipe("acer", tuple(SHORT_ACER), loss="loss_critic", early=())
-SAC, VALUE, PRIOR = Recipe("sac"), Recipe("value_sac"), Recipe("kl_prior_sac")
+ACER = Recipe(
+    "acer", tuple(SHORT_ACER), loss="loss_critic", early=("--update.replay_start_size", "20")
+)
+SAC, VALUE, PRIOR = (
+    Recipe(name, (*SHORT, *BRIEF)) for name in ("sac", "value_sac", "kl_prior_sac")
+)
 DISCRETE, HYBRID = Recipe("discrete_sac"), Recipe("hybrid_sac")

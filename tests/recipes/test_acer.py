@@ -22,8 +22,8 @@ def test_a_run_logs_policy_critic_and_trust_region(workplace):
     columns += ["truncated", "projected", "q_mean", "target_mean", "grad_norm_all"]
     assert np.isfinite(metrics[columns]).all().all()
     info = json.loads((run / "run.json").read_text())
-    # 25 batches of 10 frames, each with an update; from the fifth on two of replay besides.
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 25 + 21 * 2)
+    # 12 batches of 10 frames, each with an update; from the fifth on two of replay besides.
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 12 + 8 * 2)
     assert isinstance(load_policy(run), BehaviorPolicy)
     assert_policy_repeats_the_last_evaluation(run)
 
@@ -52,10 +52,10 @@ def test_continuous_actions_by_two_networks(workplace):
 
 
 HALVES = {
-    "random frames": (130, "--env.id Pendulum-v1 --collector.init_random_frames 50"),
-    "shared trunk": (100, "--network.shared_trunk true"),  # test_memory.py has a quick one
-    "one environment": (125, "--env.num_envs 1 --update.schedules '{lr: {50: 0.001, 200: 0}}'"),
-    "schedule": (100, "--loss.schedules '{beta: {50: 0.1, 150: 0}}'"),
+    "random frames": (40, "--env.id Pendulum-v1 --collector.init_random_frames 20"),
+    "shared trunk": (40, "--network.shared_trunk true"),  # test_memory.py has a quick one
+    "one environment": (40, "--env.num_envs 1 --update.schedules '{lr: {20: 0.001, 70: 0}}'"),
+    "schedule": (40, "--loss.schedules '{beta: {20: 0.1, 60: 0}}'"),
 }
 
 
@@ -71,8 +71,8 @@ VARIANTS = {
     " --loss.critic_coef 1 --loss.trust_region_delta 0.1 --loss.beta 0.1",
     "no trust region, no truncation": "--loss.use_trust_region false"
     " --loss.truncation_threshold null --update.max_grad_norm null",
-    "sums of losses": "--loss.normalize_loss_by_steps false --update.lr 0.0001",
-    "files": "--replay.storage memmap --collector.t_max 25",
+    "sums of losses, files": "--loss.normalize_loss_by_steps false --update.lr 0.0001"
+    " --replay.storage memmap --collector.t_max 20",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
 }
 

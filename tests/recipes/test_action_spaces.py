@@ -77,15 +77,15 @@ MASKED = {
 @each_case(MASKED, slow=("discrete", "actor"))
 def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, case) -> None:
     recipe, arguments = case
-    recipe.assert_resumes_exactly(capsys, 70, *shlex.split(arguments))
+    recipe.assert_resumes_exactly(capsys, 40, *shlex.split(arguments))
 
 
 def test_a_wrong_mask_ends_a_run_with_one_line(workplace) -> None:
-    kwargs = "{fault: nothing, sound_episodes: 41}"
+    kwargs = "{fault: nothing, sound_episodes: 18}"
     with pytest.raises(EnvironmentFault) as ended:
         DISCRETE.train("--env.id", "Masked5-v0", "--env.kwargs", kwargs)
     first, *others = describe_failure(ended.value).splitlines()
-    assert first.startswith("error: at frame 204 of the run: environment 0 gave an action_mask")
+    assert first.startswith("error: at frame 89 of the run: environment 0 gave an action_mask")
     assert [line.partition(":")[0] for line in others] == ["results so far", "continue with"]
     assert exit_code(ended.value) == 1
 

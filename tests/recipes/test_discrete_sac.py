@@ -19,7 +19,7 @@ def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
     assert {"loss_qvalue", "loss_alpha", "alpha", "entropy", "grad_norm_alpha"} <= set(columns)
     assert not [name for name in columns if "actor" in name]
     info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 25)
     # p (log(K - 1) - log p) - (1 - p) log(1 - p) of K = 2 actions and p = 0.05
     assert info["target_entropy"] == pytest.approx(0.198515, abs=1e-6)
     assert isinstance(load_policy(run), BoltzmannPolicy)
@@ -27,7 +27,7 @@ def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
 
 
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
-    DISCRETE.assert_resumes_exactly(capsys, 70)
+    DISCRETE.assert_resumes_exactly(capsys, 35)
 
 
 VARIANTS = {

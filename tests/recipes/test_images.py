@@ -25,6 +25,7 @@ from tests.recipes.running import (
     ACER,
     DISCRETE,
     HYBRID,
+    ONE_EPISODE,
     PRIOR,
     SAC,
     VALUE,
@@ -67,32 +68,32 @@ def check_policy(run: Path, observation: str, action: str, *, frame_stack: int =
 
 SHARED = "--network.shared_encoder true --update.random_shift 2"
 NORMALIZED = "--normalization.observations true"
-STACKS = "--env.frame_stack 3 --replay.capacity 50"
+STACKS = "--env.frame_stack 3 --replay.capacity 24"
 MASKED = "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last"
 CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
-    "sac": (SAC, 63, "mixed", "box", NORMALIZED),
-    "sac, shared": (SAC, 63, "mixed", "box", f"{SHARED} {NORMALIZED}"),
-    "value_sac": (VALUE, 63, "color", "box", "--network.encoder none"),
-    "kl_prior_sac": (PRIOR, 63, "images", "box", "--prior.kind same_action"),
-    "kl_prior_sac, shared": (PRIOR, 63, "images", "box", f"{SHARED} --prior.kind same_action"),
-    "discrete_sac": (DISCRETE, 63, "planes", "discrete", "--env.num_envs 3"),
-    "actor": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true --network.encoder impala"),
-    "memory": (DISCRETE, 66, "mixed", "discrete", GRU),
-    "actor, shared": (DISCRETE, 63, "mixed", "discrete", f"{GRU} --actor true {SHARED}"),
-    "boltzmann, shared": (DISCRETE, 63, "color", "discrete", f"{GRU} {SHARED}"),
-    "hybrid, shared": (HYBRID, 63, "mixed", "hybrid", f"{SHARED} --loss.parameter_mask true"),
-    "hybrid_sac": (HYBRID, 63, "mixed", "hybrid", "--loss.parameter_mask true"),
-    "masked": (HYBRID, 63, "color", "hybrid", MASKED),
-    "acer": (ACER, 70, "planes", "discrete", ""),
-    "acer, shifted": (ACER, 70, "mixed", "box", "--update.random_shift 4"),
-    "acer, apart": (ACER, 70, "mixed", "box", "--network.shared_trunk false"),
-    "acer, memory": (ACER, 70, "mixed", "discrete", "--network.memory lstm"),
-    "sac, stacks": (SAC, 63, "mixed", "box", f"{STACKS} {NORMALIZED} --env.num_envs 3"),
-    "priorities, stacks": (SAC, 63, "color", "box", f"{STACKS} --replay.prioritized true"),
-    "value_sac, stacks": (VALUE, 63, "color", "box", f"{STACKS} --replay.storage memmap"),
-    "discrete_sac, stacks": (DISCRETE, 66, "planes", "discrete", f"{STACKS} {GRU}"),
-    "hybrid_sac, stacks": (HYBRID, 63, "images", "hybrid", STACKS),
-    "acer, stacks": (ACER, 70, "mixed", "discrete", STACKS),
+    "sac": (SAC, 33, "mixed", "box", NORMALIZED),
+    "sac, shared": (SAC, 33, "mixed", "box", f"{SHARED} {NORMALIZED}"),
+    "value_sac": (VALUE, 33, "color", "box", "--network.encoder none"),
+    "kl_prior_sac": (PRIOR, 33, "images", "box", "--prior.kind same_action"),
+    "kl_prior_sac, shared": (PRIOR, 33, "images", "box", f"{SHARED} --prior.kind same_action"),
+    "discrete_sac": (DISCRETE, 33, "planes", "discrete", "--env.num_envs 3"),
+    "actor": (DISCRETE, 33, "mixed", "discrete", f"{GRU} --actor true --network.encoder impala"),
+    "memory": (DISCRETE, 36, "mixed", "discrete", GRU),
+    "actor, shared": (DISCRETE, 33, "mixed", "discrete", f"{GRU} --actor true {SHARED}"),
+    "boltzmann, shared": (DISCRETE, 33, "color", "discrete", f"{GRU} {SHARED}"),
+    "hybrid, shared": (HYBRID, 33, "mixed", "hybrid", f"{SHARED} --loss.parameter_mask true"),
+    "hybrid_sac": (HYBRID, 33, "mixed", "hybrid", "--loss.parameter_mask true"),
+    "masked": (HYBRID, 33, "color", "hybrid", MASKED),
+    "acer": (ACER, 40, "planes", "discrete", ""),
+    "acer, shifted": (ACER, 40, "mixed", "box", "--update.random_shift 4"),
+    "acer, apart": (ACER, 40, "mixed", "box", "--network.shared_trunk false"),
+    "acer, memory": (ACER, 40, "mixed", "discrete", "--network.memory lstm"),
+    "sac, stacks": (SAC, 33, "mixed", "box", f"{STACKS} {NORMALIZED} --env.num_envs 3"),
+    "priorities, stacks": (SAC, 33, "color", "box", f"{STACKS} --replay.prioritized true"),
+    "value_sac, stacks": (VALUE, 33, "color", "box", f"{STACKS} --replay.storage memmap"),
+    "discrete_sac, stacks": (DISCRETE, 36, "planes", "discrete", f"{STACKS} {GRU}"),
+    "hybrid_sac, stacks": (HYBRID, 33, "images", "hybrid", STACKS),
+    "acer, stacks": (ACER, 40, "mixed", "discrete", STACKS),
 }
 
 
@@ -101,7 +102,7 @@ def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, case):
     recipe, half, observation, action, options = case
     arguments = shlex.split(f"{dot(observation, action)} {options}")
     stacks = STACKS in options
-    recipe.assert_resumes_exactly(capsys, half, *arguments, capacity=50 if stacks else None)
+    recipe.assert_resumes_exactly(capsys, half, *arguments, capacity=24 if stacks else None)
     first = min((workplace / "runs").glob("*/*/*"))
     check_policy(first, observation, action, frame_stack=3 if stacks else 1)
 
@@ -132,8 +133,8 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
     example = example_transition(task, [*observed, "action", *after])
     assert rows_of(example).width == images + rest + 2  # whole numbers of four
-    run = SAC.train(*shlex.split(dot("mixed", "box")), "--normalization.observations", "true")
-    policy = load_policy(run)
+    options = [*shlex.split(dot("mixed", "box")), "--normalization.observations", "true"]
+    policy = load_policy(SAC.train(*options, *ONE_EPISODE))
     assert policy.normalizer.observation_dim == 5
     images = {"image_view_0": torch.zeros(2, 12, 14).bool(), "image_view_2": torch.zeros(12, 14, 3)}
     vector = torch.randn(5)
@@ -143,16 +144,17 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
 
 
 def test_images_alone_have_nothing_to_normalize(workplace):
-    run = SAC.train(*shlex.split(dot("images", "box")), "--normalization.observations", "true")
+    options = [*shlex.split(dot("images", "box")), "--normalization.observations", "true"]
+    run = SAC.train(*options, "--collector.total_frames", "96", *ONE_EPISODE)
     assert not isinstance(load_policy(run), NormalizedPolicy)
 
 
 def test_replay_stores_each_frame_of_a_stack_once(workplace):
     options = shlex.split(f"{dot('mixed', 'box')} --env.frame_stack 4")
-    run = SAC.train(*options, *SAC.early, "--collector.total_frames", "80")
+    run = SAC.train(*options, *SAC.early, "--collector.total_frames", "40")
     rows = replay_of(run, newest(run))
     shapes = sorted(list(value.shape) for key, value in rows.items() if "image" in key)
-    assert shapes == 2 * [[80, 2, 12, 14]] + 2 * [[80, 12, 14, 3]]
+    assert shapes == 2 * [[40, 2, 12, 14]] + 2 * [[40, 12, 14, 3]]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_stacks_that_cannot_be_are_refused(workplace, capsys, options, message):
 def test_a_run_starts_with_the_encoder_of_another(workplace):
     task = shlex.split(dot("color", "box"))
     run = SAC.train(*task, "--network.shared_encoder", "true")
-    options = ["--network.shared_encoder", "true", "--collector.learning_starts", "250"]
+    options = ["--network.shared_encoder", "true", "--collector.learning_starts", "120"]
     start = ["--warm_start.run", str(run), "--warm_start.modules", "[qvalue]"]
     names = [name for name in load_policy(run).state_dict() if "parts" in name]
     assert len(names) == 4

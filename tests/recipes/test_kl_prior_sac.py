@@ -68,26 +68,26 @@ def test_a_run_reports_the_divergence(workplace):
     metrics = pd.read_csv(run / "metrics.csv")
     assert np.isfinite(metrics[["kl", "entropy", "alpha"]].iloc[-1]).all()
     info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 25)
     assert info["target_kld"] == 1.5
     assert_policy_repeats_the_last_evaluation(run)
 
 
 @pytest.mark.slow  # the next test has a quick one, with another prior
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):
-    PRIOR.assert_resumes_exactly(capsys, 70, "--prior.kind=same_action")
+    PRIOR.assert_resumes_exactly(capsys, 33, "--prior.kind=same_action")
 
 
 def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     """It stays what it was, so that one may go on where the other began anew."""
     first = SAC.train("--seed", "1")
     prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
-    longer = ("--collector.total_frames", "500")
+    longer = ("--collector.total_frames", "220", "--update.lr_actor", "0.003")
     run = PRIOR.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
     metrics = pd.read_csv(run / "metrics.csv").dropna()
     assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
     assert json.loads((run / "run.json").read_text())["target_kld"] is None
-    PRIOR.assert_resumes_exactly(capsys, 70, *prior[:4])
+    PRIOR.assert_resumes_exactly(capsys, 33, *prior[:4])
 
 
 def test_a_prior_that_reads_the_previous_action_needs_transitions_of_one_step(workplace, capsys):
@@ -102,11 +102,11 @@ VARIANTS = {
     " --prior.same_action_noise 0.3",
     "of a user": "--prior.kind factory --prior.factory own_prior:make",
     "controller": "--prior.kind factory --prior.factory priors.pendulum_controller:prior",
-    "every loss option": "--prior.kind same_action --loss.num_qvalue_nets 3"
+    "own units, every loss option": "--prior.kind same_action --env.rescale_actions false"
+    " --loss.num_qvalue_nets 3"
     " --loss.dqda_clipping 1 --loss.normalize_entropy_reward true --loss.policy_loss_steps all"
     " --loss.alpha_parametrization direct --loss.min_alpha 0.01 --loss.max_alpha 2"
     " --loss.loss_function smooth_l1 --loss.reward_scale 0.1",
-    "own units": "--prior.kind same_action --env.rescale_actions false",
 }
 
 

@@ -17,20 +17,20 @@ GRU, LSTM = f"--network.memory gru {ROWS}", f"--network.memory lstm {ROWS}"
 
 
 CASES = {
-    "sac": (SAC, 66, f"{GRU} --env.observation_indices [0,1]"),
-    "sac, two": (SAC, 96, f"{LSTM} --env.num_envs 2 --network.memory_layers 2"),
-    "discrete": (DISCRETE, 66, f"{LSTM} --env.num_envs 2 --normalization.observations true"),
-    "actor": (DISCRETE, 93, f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]"),
-    "hybrid": (HYBRID, 73, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
-    "value": (VALUE, 93, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
-    "prior": (PRIOR, 93, f"{GRU} --prior.kind same_action"),
+    "sac": (SAC, 36, f"{GRU} --env.observation_indices [0,1]"),
+    "sac, two": (SAC, 36, f"{LSTM} --env.num_envs 2 --network.memory_layers 2"),
+    "discrete": (DISCRETE, 36, f"{LSTM} --env.num_envs 2 --normalization.observations true"),
+    "actor": (DISCRETE, 33, f"{GRU} --actor true --update.order [actor,qvalue,alpha,target]"),
+    "hybrid": (HYBRID, 33, f"{GRU} --loss.parameter_mask true --env.id Platform-v0"),
+    "value": (VALUE, 33, f"{GRU} --replay.store_state false --loss.lmbda 0.7"),
+    "prior": (PRIOR, 33, f"{GRU} --prior.kind same_action"),
     "acer": (
         ACER,
-        70,
+        40,
         "--network.memory lstm --replay.store_state true --replay.burn_in 1"
         " --network.shared_trunk true",
     ),
-    "acer, continuous": (ACER, 100, "--network.memory gru --env.id Pendulum-v1"),
+    "acer, continuous": (ACER, 40, "--network.memory gru --env.id Pendulum-v1"),
 }
 
 
@@ -51,4 +51,4 @@ def test_the_policy_of_a_run_carries_its_state_in_an_environment(workplace):
     assert torch.equal(after[:-1], state[1:])
     assert (after != 0).any(-1).all()
     evaluations = pd.read_csv(run / "evaluations.csv")
-    assert list(evaluations["frames"]) == [125, 250]
+    assert list(evaluations["frames"]) == [60, 120]

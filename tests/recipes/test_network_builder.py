@@ -56,7 +56,7 @@ def test_a_run_is_loaded_evaluated_exported_and_resumed_with_its_networks(builde
     layers = [type(each) for each in policy.modules()]
     assert (nn.Hardswish in layers) == (builder == "own_actor")
     assert run.evaluate(episodes=1).returns[0] == run.evaluations["return_mean"].iloc[-1]
-    export_policy(run.path, run.path / "policy.onnx")
+    export_policy(run.path, run.path / "policy.pt2", format="torch")
     assert np.isfinite(policy.act(np.zeros(3))).all()
     run.resume(**{"collector.total_frames": 140})
     assert run.evaluations["frames"].iloc[-1] == 140

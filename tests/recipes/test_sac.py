@@ -11,38 +11,43 @@ import pandas as pd
 import pytest
 
 from tests import processes
-from tests.recipes.running import SAC, SHORT, assert_policy_repeats_the_last_evaluation, each_case
+from tests.recipes.running import (
+    BRIEF,
+    SAC,
+    SHORT,
+    assert_policy_repeats_the_last_evaluation,
+    each_case,
+)
 
 
 def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-    longer = "--collector.total_frames 500 --evaluation.interval 250 --logging.interval 100"
-    command = [*SHORT, *longer.split(), "--seed", "3"]
+    command = [*SHORT, *BRIEF, "--seed", "3"]
     done = processes.run(root / "recipes" / "sac.py", *command, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     (run,) = (tmp_path / "runs" / "sac" / "Pendulum-v1").iterdir()
     assert run.name.endswith("-seed3")
-    for line in ("last evaluation", "500", f"{run.relative_to(tmp_path)}"):
+    for line in ("last evaluation", "120", f"{run.relative_to(tmp_path)}"):
         assert line in done.stdout
     info = json.loads((run / "run.json").read_text())
     assert info["status"] == "finished"
-    assert (info["frames"], info["updates"], info["seed"]) == (500, 310, 3)
+    assert (info["frames"], info["updates"], info["seed"]) == (120, 25, 3)
     assert info["target_entropy"] == -0.5
     assert (run / "figures" / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
     metrics = pd.read_csv(run / "metrics.csv")
-    assert metrics["frames"].tolist() == [100, 200, 300, 400, 500]
-    assert metrics["updates"].tolist() == [0, 10, 110, 210, 310]
+    assert metrics["frames"].tolist() == [40, 80, 120]
+    assert metrics["updates"].tolist() == [0, 0, 25]
     learned = metrics[metrics["updates"] > 0]
     assert np.isfinite(learned.drop(columns=["frames", "updates"])).all().all()
     assert (learned["q0_min"] <= learned["q0_mean"]).all()
     assert (learned["q1_mean"] <= learned["q1_max"]).all()
     episodes = pd.read_csv(run / "episodes.csv")
-    assert episodes["frames"].tolist() == [200, 400]
-    assert (episodes["length"] == 200).all()
+    assert episodes["frames"].tolist() == [40, 80, 120]
+    assert (episodes["length"] == 40).all()
     assert not episodes["terminated"].any()
-    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [250, 500]
+    assert pd.read_csv(run / "evaluations.csv")["frames"].tolist() == [60, 120]
     assert_policy_repeats_the_last_evaluation(run)
 
 
@@ -52,7 +57,7 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
 def test_a_temperature_that_has_left_every_scale_is_told_at_the_end(
     workplace, capsys, alpha, fixed, told
 ):
-    SAC.run(*SHORT, "--loss.alpha_init", str(alpha), "--loss.fixed_alpha", str(fixed).lower())
+    SAC.train("--loss.alpha_init", str(alpha), "--loss.fixed_alpha", str(fixed).lower())
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("warning: alpha ended at ") for line in lines) == told
 
@@ -66,14 +71,12 @@ def test_evaluation_does_not_change_the_training(workplace):
 
 
 VARIANTS = {
-    "two environments": "--env.num_envs 2 --collector.frames_per_batch 10",
-    "priorities": "--replay.prioritized true --replay.priority_alpha 0.7"
-    " --replay.priority_beta_frames null --replay.storage memmap",
     "lambda, interleaved": "--replay.slice_length 4 --loss.lmbda 0.9 --replay.batch_size 32"
-    " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 200"
+    " --env.num_envs 2 --collector.frames_per_batch 10 --replay.capacity 100"
     " --replay.storage memmap",
     "three steps": "--replay.n_steps 3 --env.num_envs 2 --collector.frames_per_batch 10"
-    " --replay.prioritized true --normalization.rewards true --network.critic_atoms 11",
+    " --replay.prioritized true --replay.priority_alpha 0.7 --replay.priority_beta_frames null"
+    " --normalization.rewards true --network.critic_atoms 11",
     "Spinning Up's order": "--update.order [actor,qvalue,target] --update.periods {}"
     " --update.recompute true --loss.fixed_alpha true --loss.qvalue_coef 0.5",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
@@ -86,14 +89,14 @@ VARIANTS = {
     "REDQ": "--loss.num_qvalue_nets 5 --loss.target_subset 2 --loss.policy_reduction mean",
     "normalization": "--normalization.observations true --normalization.rewards bounded"
     " --normalization.clip null --network.critic_atoms 11 --env.num_envs 2",
-    "networks": "--network.log_std_mode tanh --network.activation silu",
-    "numbers that change": "--update.schedules {lr_actor: {0: 0.001, 250: 0}}"
+    "schedules, steps at once and twice": "--update.schedules {lr_actor: {0: 0.001, 120: 0}}"
     " --update.schedules.max_grad_norm {9: 2}"
-    " --loss.schedules {gamma: {170: 0.9, 220: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}",
-    "at once, and twice": "--update.order [qvalue,[actor,alpha],[actor,alpha],target]"
+    " --loss.schedules {gamma: {90: 0.9, 110: 0.99}} --loss.schedules.qvalue_coef {3: 0.5}"
+    " --update.order [qvalue,[actor,alpha],[actor,alpha],target]"
     " --update.periods {actor: 2, alpha: 2} --update.recompute true",
-    "samples in evaluation": "--evaluation.epsilon 0.5",
-    "ratio": "--update.utd_ratio 0.5 --update.max_grad_norm 1",
+    "networks, ratio, samples in evaluation": "--network.log_std_mode tanh"
+    " --network.activation silu --update.utd_ratio 0.5 --update.max_grad_norm 1"
+    " --evaluation.epsilon 0.5",
 }
 
 

@@ -13,7 +13,7 @@ from tests.recipes.running import VALUE, assert_policy_repeats_the_last_evaluati
 def test_a_run_logs_the_value_network(workplace):
     run = VALUE.train("--seed", "3", "--network.tanh_loc", "true")
     info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 250, 60)
+    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 25)
     metrics = pd.read_csv(run / "metrics.csv")
     learned = metrics[metrics["updates"] > 0]
     columns = ["loss_value", "v_mean", "v_min", "v_max", "grad_norm_value"]
@@ -25,18 +25,18 @@ def test_a_run_logs_the_value_network(workplace):
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):
     order = ["--update.order", "[alpha,actor,target,qvalue,value]"]
     order += ["--update.periods", "{actor: 2, target: 2}", "--update.recompute", "[actor]"]
-    schedules = ["--update.schedules", "{lr_value: {60: 0.001, 140: 0}}"]
-    schedules += ["--loss.schedules", "{reward_scale: {40: 1, 110: 0.1}}"]
-    VALUE.assert_resumes_exactly(capsys, 70, *order, *schedules)
+    schedules = ["--update.schedules", "{lr_value: {30: 0.001, 66: 0}}"]
+    schedules += ["--loss.schedules", "{reward_scale: {20: 1, 55: 0.1}}"]
+    VALUE.assert_resumes_exactly(capsys, 33, *order, *schedules)
 
 
 VARIANTS = {
     "normalization, priorities, dropout": "--normalization.observations true"
     " --normalization.rewards true --replay.prioritized true --network.critic_dropout 0.1"
     " --network.critic_layer_norm true --loss.policy_reduction mean",
-    "the notebook's order": "--update.order [alpha,actor,target,qvalue,value]"
-    " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1",
-    "the notebook's networks": "--network.log_std_mode tanh --network.tanh_loc true"
+    "the notebook's order and networks": "--update.order [alpha,actor,target,qvalue,value]"
+    " --update.periods {actor: 2, target: 2} --update.recompute [actor] --logging.interval 1"
+    " --network.log_std_mode tanh --network.tanh_loc true"
     " --network.output_init 0.003",
     "every loss option": "--loss.num_qvalue_nets 3 --loss.dqda_clipping 1"
     " --loss.normalize_entropy_reward true --loss.policy_loss_steps next"

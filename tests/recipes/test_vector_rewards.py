@@ -14,8 +14,8 @@ from gymnasium.spaces import Box, Discrete, Tuple
 from rlkit_sac.analysis import learning_curves, load_runs
 from tests.recipes.running import DISCRETE, HYBRID, SAC
 
-CHEETAH = ("--config", "mo_halfcheetah", "--env.max_episode_steps", "50")
-TREASURE = ("--env.id", "mo_gymnasium:deep-sea-treasure-v0", "--env.max_episode_steps", "50")
+CHEETAH = ("--config", "mo_halfcheetah", "--env.max_episode_steps", "25")
+TREASURE = ("--env.id", "mo_gymnasium:deep-sea-treasure-v0", "--env.max_episode_steps", "25")
 TRADE = ("--env.id", "Trade-v0")
 CASES = [(SAC, CHEETAH), (DISCRETE, TREASURE), (HYBRID, TRADE)]
 EACH_RECIPE = pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_tables_hold_each_return_and_the_weighted_sum(workplace, recipe, tas
     np.testing.assert_allclose(episodes["return"], (weights * parts).sum(1), rtol=1e-5)
 
     evaluations = load_runs(run)
-    assert evaluations["frames"].tolist() == [125, 250]
+    assert evaluations["frames"].tolist() == [60, 120]
     means = evaluations[["return_mean_0", "return_mean_1"]].to_numpy()
     np.testing.assert_allclose(evaluations["return_mean"], (means * weights).sum(1), rtol=1e-5)
     curve = learning_curves(evaluations, column="return_mean_1")

@@ -20,9 +20,9 @@ from tests.recipes.loading import run_recipe
 ROOT = Path(__file__).parents[2]
 SHORT = shlex.split("""
     --collector.init_random_frames 60 --collector.learning_starts 60 --replay.batch_size 16
-    --replay.capacity 250 --network.num_cells [16,16] --evaluation.interval 110
+    --replay.capacity 250 --network.num_cells [8,8] --evaluation.interval 110
     --evaluation.episodes 1 --logging.interval 70 --logging.progress false
-    --checkpoint.interval 100 --
+    --checkpoint.interval 100 --update.utd_ratio 0.5 --
 """)  # what comes after `--` may override
 #: Options for short runs of each recipe.
 RECIPES = {
@@ -30,7 +30,7 @@ RECIPES = {
     "kl_prior_sac": [*SHORT, "--prior.kind", "same_action"],
     "acer": shlex.split("""
         --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4 --replay.capacity 250
-        --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [16,16]
+        --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [8,8]
         --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
         --logging.progress false --checkpoint.interval 100 --
     """),

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import resource
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -26,8 +23,10 @@ from rlkit_sac.runs.directory import best_frames, read_evaluations
 from tests import processes
 from tests.recipes.loading import load_recipe
 from tests.reliability.runs import (
+    ENVIRONMENT,
     RECIPES,
     ROOT,
+    SAC,
     SHORT,
     assert_equal,
     assert_same_run,
@@ -284,23 +283,16 @@ def test_a_run_in_use_is_not_touched(capsys, path):
 
 def test_a_disk_that_fills_up_leaves_the_checkpoint_before(tmp_path):
     """The system refuses to let any file grow beyond a limit, as a full disk would."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))
-
+    script = tmp_path / "limited.py"
+    script.write_text(
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))\n"
+        f"sys.argv[0] = {str(SAC)!r}; runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
     arguments = [*SHORT, "--collector.total_frames", "200", "--checkpoint.interval", "100"]
     # The state grows with the first updates: Adam's moments are beyond the limit.
     arguments += ["--network.num_cells", "[48,48]", "--collector.learning_starts", "150"]
     arguments += ["--config", "published"]
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "recipes" / "sac.py"), *arguments],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        preexec_fn=limit,
-    )
+    done = processes.run(script, *arguments, cwd=tmp_path, env=ENVIRONMENT)
     assert done.returncode == 1, done.stderr
     assert "cannot write" in done.stderr
     assert "Traceback" not in done.stderr

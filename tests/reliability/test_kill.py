@@ -13,7 +13,7 @@ import pytest
 from rlkit_sac.runs import load_policy
 from tests.reliability.runs import SHORT, assert_same_run, newest, only_run, run, start, train
 
-FREQUENT = [*SHORT, "--checkpoint.interval", "5", "--collector.total_frames", "200"]
+FREQUENT = [*SHORT, "--checkpoint.interval", "5", "--collector.total_frames", "130"]
 
 
 def kill_at_random(folder: Path, moments: random.Random, *arguments: str) -> bool:

@@ -31,8 +31,10 @@ def test_folders_may_have_any_characters(tmp_path):
         f"results so far: {path}",
         f"continue with: {command}",
     ]
-    shell = ["sh", "-c", f"{command} --time_limit null"]
-    done = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True)
+    words = f"printf '%s\\n' {command} --time_limit null"  # as a shell reads them
+    words = subprocess.run(["sh", "-c", words], capture_output=True, text=True).stdout.splitlines()
+    assert words[-4] == "resume"
+    done = processes.run(SAC, "--resume", *words[-3:], cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     assert f"results          {path}\n" in done.stdout
     assert_same_run(whole, folder / path)

@@ -13,7 +13,7 @@ from tests.reliability.runs import RECIPES, SHORT, assert_same_run, newest, only
 @pytest.mark.parametrize(
     ("half", "options"),
     [
-        (100, ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "100"]),  # an episode's end
+        (80, ["--env.id", "Pendulum-v1", "--env.max_episode_steps", "40"]),  # an episode's end
         (
             93,  # in the middle of one
             [

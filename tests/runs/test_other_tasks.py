@@ -20,7 +20,7 @@ from tests.envs.conftest import Still
 
 QUICK = {
     **{"collector.init_random_frames": 30, "collector.learning_starts": 30},
-    **{"replay.batch_size": 8, "network.num_cells": [8], "collector.total_frames": 60},
+    **{"replay.batch_size": 8, "network.num_cells": [8], "collector.total_frames": 40},
     **{"evaluation.interval": 40, "evaluation.episodes": 1, "logging.progress": False},
 }
 
@@ -38,8 +38,17 @@ class Echo(Still):
         return np.array(action, np.float32), 1.0, False, False, {}
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[rlkit_sac.Run, str]]:
+    """A run, and the path of one in the task's own units; both are read alone."""
+    gym.register("Echo-v0", Echo, max_episode_steps=20)
+    options = {"logging.dir": str(tmp_path_factory.mktemp("trained"))}
+    yield train(**options), str(train(**options, **{"env.rescale_actions": False}).path)
+    gym.registry.pop("Echo-v0", None)
+
+
 @pytest.fixture
-def spaces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+def spaces(trained: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     monkeypatch.chdir(tmp_path)
 
     def of(limit: int | None = 20, **spaces: Any) -> None:
@@ -65,9 +74,10 @@ def train(recipe: str = "sac", **options: Any) -> rlkit_sac.Run:
         ("kl_prior_sac", "prior.run"),
     ],
 )
-def test_actions_of_other_units_are_refused(spaces: Any, recipe: str, option: str) -> None:
-    source = str(train().path)
-    given = {option: source}
+def test_actions_of_other_units_are_refused(
+    spaces: Any, trained: Any, recipe: str, option: str
+) -> None:
+    given = {option: str(trained[0].path)}
     if recipe == "kl_prior_sac":
         given |= {"prior.kind": "policy"}
     train(recipe, **given)
@@ -75,7 +85,7 @@ def test_actions_of_other_units_are_refused(spaces: Any, recipe: str, option: st
     spaces(action=Box(-1, 2, (1,)))
     with pytest.raises(ConfigError, match=rf"{option}: in .* upper bounds .* \[1\.0\], and is \[2"):
         train(recipe, **given)
-    given[option] = str(train(**{"env.rescale_actions": False}).path)
+    given[option] = trained[1]
     with pytest.raises(ConfigError, match=rf"{option}: in .* env\.rescale_actions was False"):
         train(recipe, **given)
 
@@ -107,8 +117,8 @@ def test_parts_of_other_kinds_are_refused(spaces: Any, before: Any, now: Any) ->
         check_units(stored, make_env("Echo-v0"), "runs/a")
 
 
-def test_a_policy_is_not_evaluated_in_other_units(spaces: Any) -> None:
-    run = train()
+def test_a_policy_is_not_evaluated_in_other_units(spaces: Any, trained: Any) -> None:
+    run, _ = trained
     run.evaluate(episodes=1)
     spaces(action=Box(-3, 3, (1,)))
     with pytest.raises(ConfigError, match=r"does not fit: of the task action_space was"):
@@ -123,30 +133,30 @@ def test_a_policy_is_not_evaluated_in_other_units(spaces: Any) -> None:
         {"observed": Box(-9, 9, (1,), np.float64)},
     ],
 )
-def test_a_task_with_other_spaces_does_not_go_on(spaces: Any, changed: Any) -> None:
-    run = train()
+def test_a_task_with_other_spaces_does_not_go_on(spaces: Any, trained: Any, changed: Any) -> None:
+    run, _ = trained
     before = (run.path / "run.json").read_bytes()
     spaces(**changed)
     with pytest.raises(ConfigError, match=r"resume: .*_space was .* and is"):
-        run.resume(**{"collector.total_frames": 90})
+        run.resume(**{"collector.total_frames": 50})
     assert (run.path / "run.json").read_bytes() == before
 
 
 def test_another_time_limit_is_told(spaces: Any, capsys: pytest.CaptureFixture[str]) -> None:
     run = train()
-    run.resume(**{"collector.total_frames": 90})
+    run.resume(**{"collector.total_frames": 50})
     assert json.loads((run.path / "run.json").read_text())["exact"] is True
     spaces(limit=15)
-    run.resume(**{"collector.total_frames": 120})
+    run.resume(**{"collector.total_frames": 60})
     assert json.loads((run.path / "run.json").read_text())["exact"] is False
     assert "max_episode_steps of the task was 20 and is 15 now" in "".join(capsys.readouterr())
 
 
-def test_prior_data_beyond_the_capacity_are_refused(spaces: Any) -> None:
-    source = {"replay.prior_data": str(train().path)}
-    train(**source, **{"replay.capacity": 60})
-    with pytest.raises(ConfigError, match=r"replay\.capacity: .* are 60 .* more than the 59"):
-        train(**source, **{"replay.capacity": 59})
+def test_prior_data_beyond_the_capacity_are_refused(spaces: Any, trained: Any) -> None:
+    source = {"replay.prior_data": str(trained[0].path)}
+    train(**source, **{"replay.capacity": 40})
+    with pytest.raises(ConfigError, match=r"replay\.capacity: .* are 40 .* more than the 39"):
+        train(**source, **{"replay.capacity": 39})
 
 
 def test_runs_whose_environments_have_transforms_are_not_taken_for_others(

@@ -111,7 +111,7 @@ def test_sampled_stacks_are_the_stacks_that_were_given(
     torch.manual_seed(0)
     stream = Stream(num_envs, steps)
     replay, seen = make_replay(stream, way, storage=storage), 0
-    batches = 420 // (num_envs * steps)  # around a buffer of 101 four times
+    batches = 220 // (num_envs * steps)  # around a buffer of 101 twice
     for number in range(batches):
         replay.extend(stream.batch())
         if number * steps < 15:
@@ -123,7 +123,7 @@ def test_sampled_stacks_are_the_stacks_that_were_given(
             sample = replay.sample()
             seen += stream.check(sample)
             learn(replay, sample)
-    assert seen >= 10_000
+    assert seen >= 4_500
 
 
 @pytest.mark.parametrize("way", ["uniform", "prioritized"])

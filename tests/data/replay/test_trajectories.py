@@ -91,8 +91,10 @@ def segments(batch: TensorDict) -> list[tuple[int, int, int]]:
     return found
 
 
-@pytest.mark.parametrize("storage", ["tensor", "memmap"])
-@pytest.mark.parametrize(("num_envs", "steps"), [(1, 1), (1, 5), (3, 1), (3, 4)])
+@pytest.mark.parametrize(
+    ("num_envs", "steps", "storage"),
+    [(1, 1, "tensor"), (1, 5, "memmap"), (3, 1, "tensor"), (3, 4, "memmap")],
+)
 @pytest.mark.parametrize("length", [1, 3, 7])
 @pytest.mark.parametrize("chance", [0.3, 0.01])  # of episodes that outlive the buffer
 def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
