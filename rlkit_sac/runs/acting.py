@@ -67,7 +67,7 @@ class Act:
         action_mask: Any = None,
         deterministic: bool = True,
     ) -> Any:
-        """The action for an observation, or those for N of them.
+        """Return the action for an observation, or those for N of them.
 
         Args:
             observation: as the Gymnasium task returns it; or N of them in its structure, as
@@ -146,7 +146,7 @@ class Act:
     def inputs(
         self, observation: Any, state: Any, is_init: Any, action_mask: Any
     ) -> tuple[list[Tensor], tuple[int, ...]]:
-        """The tensors of :meth:`described`, for the arguments of a call.
+        """Return the tensors of :meth:`described`, for the arguments of a call.
 
         Returns:
             The tensors, N in front, and ``(N,)``; or for one observation, a batch of one, ``()``.
@@ -246,7 +246,7 @@ class _Carried(NamedTuple):
 
 
 def own_tensor(module: nn.Module) -> Tensor:
-    """A tensor of a module, whose device and floating-point type are those of the module."""
+    """Return a tensor of a module, whose device and floating-point type are those of the module."""
     tensors = chain(module.parameters(), module.buffers())
     return next((each for each in tensors if each.is_floating_point()), torch.zeros(()))
 

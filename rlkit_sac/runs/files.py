@@ -100,12 +100,12 @@ def make_new_folder(parent: Path, name: str) -> Path:
 
 
 def sha256(content: bytes) -> str:
-    """The SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_checked(file: Path, digest: str | None) -> bytes:
-    """The content of a file, which must have this :func:`sha256`.
+    """Return the content of a file, which must have this :func:`sha256`.
 
     Raises:
         RunError: if it cannot be read, or is damaged.
@@ -118,7 +118,7 @@ def read_checked(file: Path, digest: str | None) -> bytes:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of a JSON object without its entry ``sha256``."""
+    """Return the SHA-256 of a JSON object without its entry ``sha256``."""
     return sha256(json.dumps(content, sort_keys=True).encode())
 
 

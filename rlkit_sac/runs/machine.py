@@ -48,8 +48,8 @@ def first_compiled_update(config: BaseRunConfig, device: torch.device | None) ->
     updates before it, and a compiled update half as long as another one.
 
     Args:
-        config: of the run.
-        device: of the update.
+        config: the options of the run.
+        device: the device of the update.
 
     >>> from rlkit_sac.runs import RunConfig
     >>> first_compiled_update(RunConfig(compile=True), torch.device("cpu"))

@@ -25,7 +25,7 @@ _M = TypeVar("_M", bound=nn.Module)
 
 
 def has_images(env: EnvBase) -> bool:
-    """Whether a task is observed by images.
+    """Return whether a task is observed by images.
 
     >>> from rlkit_sac.envs import make_env
     >>> has_images(make_env("Pendulum-v1"))
@@ -35,7 +35,7 @@ def has_images(env: EnvBase) -> bool:
 
 
 def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
-    """A network by ``config.builder``, or by the function of the package.
+    """Return a network by ``config.builder``, or by the function of the package.
 
     Args:
         config: which builder.
@@ -57,11 +57,11 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
 
 
 def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
-    """The argument ``memory`` of a builder of networks, which reads the previous action too.
+    """Return the argument ``memory`` of a builder of networks, which reads the previous action too.
 
     Args:
         config: which memory.
-        env: of the training.
+        env: the environment for training.
 
     >>> from rlkit_sac.envs import make_env
     >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
@@ -82,7 +82,7 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
 
 
 def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
-    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
+    """Return the argument ``observation_dim`` of networks: the length of a vector, or an encoder.
 
     Networks that share an encoder read its features.
 
@@ -144,11 +144,11 @@ def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | No
 def make_normalizers(
     config: NormalizationConfig, env: EnvBase, *, gamma: float
 ) -> dict[str, nn.Module]:
-    """The keyword arguments of a loss for what a configuration asks to normalize.
+    """Return the keyword arguments of a loss for what a configuration asks to normalize.
 
     Args:
         config: what to normalize.
-        env: of the training.
+        env: the environment for training.
         gamma: discount per frame.
 
     >>> from rlkit_sac.envs import make_env

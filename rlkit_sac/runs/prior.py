@@ -20,7 +20,7 @@ from rlkit_sac.runs.resume import check_units
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
-    """The prior of a run, if it has one.
+    """Return the prior of a run, if it has one.
 
     Args:
         config: which one.

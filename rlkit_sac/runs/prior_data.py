@@ -21,7 +21,7 @@ from rlkit_sac.valid_steps import MASK, drop_invalid
 def check_prior_data(
     data: TensorDictBase, transition: TensorDictBase, action_spec: Composite
 ) -> TensorDictBase:
-    """Transitions with the entries that replay stores, and actions of the task.
+    """Return transitions with the entries that replay stores, and actions of the task.
 
     Args:
         data: ``[*]``.
@@ -63,7 +63,7 @@ def check_prior_data(
 def read_prior_data(
     path: Path | str, env: EnvBase | None = None, *, gamma: float | None = None
 ) -> TensorDictBase:
-    """Transitions of a run's replay, or of a TensorDict on disk.
+    """Return transitions of a run's replay, or of a TensorDict on disk.
 
     Args:
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of

@@ -88,7 +88,7 @@ class Checkpoints:
         self.saved_at = 0
 
     def due(self, frames: int) -> bool:
-        """Whether a multiple of the interval was reached since the last checkpoint.
+        """Return whether a multiple of the interval was reached since the last checkpoint.
 
         Args:
             frames: frames of the run so far.
@@ -291,7 +291,7 @@ def _remove_folder(folder: Path) -> None:
 
 
 def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
-    """The first tensor of a state dict that another lacks, or has in another shape.
+    """Return the first tensor of a state dict that another lacks, or has in another shape.
 
     Args:
         own: of the module.

@@ -47,7 +47,7 @@ class SeedProcesses:
     this process is killed.
 
     Args:
-        config: of the recipe.
+        config: the options of the recipe.
         argv: the arguments of this process.
         shows: whether they print here, with a progress bar; otherwise to a file.
 
@@ -141,7 +141,7 @@ def run_seeds(config: Any, options: SeedsConfig, argv: Sequence[str]) -> int:
     had finished, if any. What one of several jobs prints is shown when it ends.
 
     Args:
-        config: of the recipe, checked.
+        config: the options of the recipe, checked.
         options: the seeds, and how many run at a time.
         argv: the arguments of this process.
 
@@ -184,7 +184,7 @@ def _ending(run: Ended) -> str:
 
 
 def _problems(seed: int, run: Ended) -> list[str]:
-    """Lines about a run that has not finished."""
+    """Return lines about a run that has not finished."""
     if _ending(run) == "interrupted":
         return [f"seed {seed}: interrupted"]
     lines = run.error.splitlines()

@@ -144,7 +144,7 @@ def _interrupt(number: int) -> None:
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that is behind an exception, if any.
+    """Return the interrupt that is behind an exception, if any.
 
     A KeyboardInterrupt that arrives inside one of TensorDict's context managers may come out as
     another exception with the interrupt as its context.
@@ -163,7 +163,7 @@ def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, that from which it was raised, and so on.
+    """Return an exception, that from which it was raised, and so on.
 
     >>> list(exceptions_behind(ValueError("no")))
     [ValueError('no')]
@@ -174,7 +174,7 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def describe_failure(error: BaseException) -> str:
-    """The lines that the console shows: what happened, where the results lie, how to resume.
+    """Return the lines that the console shows: what happened, where the results lie, how to resume.
 
     An error is one line per problem. The exception behind an `EnvironmentFault` comes with the
     traceback in the environment's own code.
@@ -227,7 +227,7 @@ def results_so_far(error: BaseException, command: Callable[[Path], str] | None =
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:
-    """A command line that resumes a run.
+    """Return a command line that resumes a run.
 
     Args:
         run_path: the run directory.
