@@ -80,7 +80,7 @@ def device_of_rank(device: torch.device) -> torch.device:
 
 
 def launcher() -> list[str]:
-    """Return the words of a command line that start as many processes as run now.
+    """Return the beginning of a command line that starts as many processes as run now.
 
     >>> launcher() == [sys.executable]
     True
@@ -191,7 +191,7 @@ def interrupted_run() -> Path | None:
 
 
 def _round() -> int:
-    """How often ``torchrun`` has restarted the ranks."""
+    """Return how often ``torchrun`` has restarted the ranks."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
