@@ -6,7 +6,7 @@ from rlkit_sac.errors import ConfigError
 
 
 def steps_per_batch(frames_per_batch: int, num_envs: int) -> int:
-    """Steps T of each of N environments in a batch of N T frames.
+    """Return the number T of steps of each of N environments in a batch of N T frames.
 
     Args:
         frames_per_batch: frames N T of all environments together.

@@ -22,7 +22,7 @@ class NestedEntries:
     TensorDict's checks of each entry take longer than everything else that is done to one frame.
 
     Args:
-        keys: of the entries.
+        keys: keys of the entries.
 
     >>> make = NestedEntries(["a", ("b", "c")])
     >>> make([torch.zeros(2), torch.ones(2)], torch.Size([2]), None)["b", "c"]
@@ -41,9 +41,9 @@ class NestedEntries:
         """Make a TensorDict.
 
         Args:
-            values: in the order of the keys, each with the batch size in front, on the device.
-            batch_size: of the TensorDict.
-            device: of the TensorDict.
+            values: the values in the order of the keys, each with the batch size in front.
+            batch_size: the batch size of the TensorDict.
+            device: the device of the TensorDict.
         """
         tree: dict[str, Any] = {}
         for outer, name, place in self._places:
@@ -58,10 +58,10 @@ class Rows:
     """Where the entries lie in a row: those of one type side by side, in the order given.
 
     Args:
-        layout: of the entries.
+        layout: shape and type of each entry.
 
     Attributes:
-        keys: of the entries, as they lie in a row.
+        keys: keys of the entries, in the order of their bytes in a row.
         width: bytes of a row.
         kinds: for each type the row as such numbers: how many come before its entries, the sizes of
             the entries, and how many come after them.
@@ -82,18 +82,18 @@ class Rows:
         self.kinds: dict[torch.dtype, list[int]] = {}
         start = 0
         for dtype in types:
-            own = {key: prod(shape) for key, (shape, each) in layout.items() if each == dtype}
-            before, count = start // dtype.itemsize, sum(own.values())
+            sizes = {key: prod(shape) for key, (shape, kind) in layout.items() if kind == dtype}
+            before, count = start // dtype.itemsize, sum(sizes.values())
             after = self.width // dtype.itemsize - before - count
-            self.kinds[dtype] = [before, *own.values(), after]
-            self.keys += own
+            self.kinds[dtype] = [before, *sizes.values(), after]
+            self.keys += sizes
             start += count * dtype.itemsize
         # Vectors come out of a row as they are.
         shapes = enumerate(layout[key][0] for key in self.keys)
         self._shapes = [(place, shape) for place, shape in shapes if len(shape) != 1]
 
     def columns(self, rows: Tensor) -> list[Tensor]:
-        """The entries of rows ``[*, width]``, as views of them."""
+        """Return the entries of rows ``[*, width]``, as views of them."""
         columns: list[Tensor] = []
         for dtype, sizes in self.kinds.items():
             columns += rows.view(dtype).split_with_sizes(sizes, -1)[1:-1]
@@ -104,9 +104,9 @@ class Rows:
 
 
 def rows_of(transition: TensorDictBase) -> Rows:
-    """The rows of transitions like this one.
+    """Return the layout of rows for transitions like this one.
 
     >>> rows_of(TensorDict(a=torch.zeros(3), b=torch.tensor(True))).width
     16
     """
-    return Rows({key: (each.shape, each.dtype) for key, each in transition.items(True, True)})
+    return Rows({key: (value.shape, value.dtype) for key, value in transition.items(True, True)})

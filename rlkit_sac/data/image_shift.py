@@ -24,7 +24,7 @@ def random_shift(
 
     Args:
         batch: ``[B]`` or ``[B, T]``, with the images and the next ones; it is not changed.
-        layout: what is observed, see :func:`~rlkit_sac.envs.observation_layout`.
+        layout: the observed entries, see :func:`~rlkit_sac.envs.observation_layout`.
         pixels: largest offset; 0 returns the batch itself.
 
     >>> from tensordict import TensorDict
@@ -46,7 +46,7 @@ def random_shift(
 
 
 def _shifted(images: Tensor, entry: Mapping[str, Any], pixels: int) -> Tensor:
-    """Images ``[B, …]`` with one gather, which leaves bytes bytes."""
+    """Return shifted images ``[B, …]`` of the same type, by one gather."""
     is_last = entry["channels"] == "last"
     height, width = entry["shape"][-3:-1] if is_last else entry["shape"][-2:]
     count, channels = len(images), entry["shape"][-1] if is_last else 1

@@ -81,7 +81,7 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def with_action_masks(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
-    """The environment, in an :class:`ActionMasks` if it gives masks of allowed actions.
+    """Return the environment, in an :class:`ActionMasks` if it gives masks of allowed actions.
 
     To know what it has in ``info``, an environment with discrete choices is reset once.
 

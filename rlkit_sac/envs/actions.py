@@ -114,7 +114,7 @@ class ActionConversion:
         return self._build(self.space, self._chosen(choice), boxes)
 
     def index(self, action: Any) -> int:
-        """The agent's choice in an action of the task: its place among the combinations."""
+        """Return the agent's choice in an action of the task: its place among the combinations."""
         parts = [np.ravel(each) for _, leaf, each in leaves(self.space, action) if is_choice(leaf)]
         return int((np.concatenate(parts) - self.starts) @ self.strides)
 
@@ -154,7 +154,7 @@ class ActionConversion:
         return joint
 
     def agent_space(self) -> Space[Any]:
-        """The space of the agent's action."""
+        """Return the space of the agent's action."""
         if not len(self.low):
             return Discrete(self.num_choices or 0)
         low = np.full_like(self.low, -1.0) if self.rescale else self.low
@@ -190,7 +190,7 @@ class ActionConversion:
         return None if mask.all() else mask
 
     def _chosen(self, index: Any) -> Iterator[Any]:
-        """The value of each part that is a choice."""
+        """Return the value of each part that is a choice."""
         if self._is_discrete:  # the usual ones, in less time
             yield (index if np.ndim(index) else int(index)) + int(self.starts[0])
             return
@@ -223,7 +223,7 @@ class ActionConversion:
         return np.minimum(np.maximum(value, self.low), self.high)  # faster than `numpy.clip`
 
     def _split(self, values: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
-        """The array of each box."""
+        """Return the array of each box."""
         batch = values.shape[:-1]
         if self._are_rows and not batch:  # at once: there may be a thousand
             _, _, shape, dtype = self._boxes[0]
@@ -235,7 +235,7 @@ class ActionConversion:
 
 
 def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
-    """A space whose boxes of numbers have other bounds.
+    """Return a space whose boxes of numbers have other bounds.
 
     Args:
         space: of actions.
@@ -273,7 +273,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
 
 
 def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
-    """The continuous boxes of an action space, and the parts that are choices."""
+    """Return the continuous boxes of an action space, and the parts that are choices."""
     boxes: list[Box] = []
     choices: list[Space[Any]] = []
     for keys, leaf, _ in leaves(space):
@@ -298,7 +298,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
 
 
 def _masks(nested: Any) -> Iterator[Any]:
-    """The mask of each choice, out of tuples."""
+    """Return the mask of each choice, out of tuples."""
     if isinstance(nested, tuple):
         for part in nested:
             yield from _masks(part)

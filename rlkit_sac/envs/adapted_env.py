@@ -37,21 +37,21 @@ from rlkit_sac.envs.task_tensors import TaskTensors, task_description
 from rlkit_sac.envs.torchrl_env import one_of
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
-# What an environment may count by itself, which no network reads, and the mask.
+# The counters of an environment, and the mask: they are no part of the observation.
 _NOT_OBSERVED = ("step_count", "is_init", "episode_reward", "prev_action", ACTION_MASK)
 
 
 class AdaptedEnv(TransformedEnv):
-    """An environment of TorchRL, seen and acted upon as those of :func:`~rlkit_sac.envs.make_env`.
+    """An environment of TorchRL with the entries of :func:`~rlkit_sac.envs.make_env`.
 
     Its exceptions become `EnvironmentFault`.
 
     Args:
-        env: with the batch size ``[]`` or ``[N]``, on any device.
-        options: of :class:`TaskEntries`.
+        env: the environment, with the batch size ``[]`` or ``[N]``, on any device.
+        options: the options of :class:`TaskEntries`.
 
     Raises:
-        ConfigError: as of :class:`TaskEntries`, and for another batch size or reward.
+        ConfigError: as :class:`TaskEntries`, and for another batch size or reward.
 
     >>> from torchrl.envs import GymEnv
     >>> env = AdaptedEnv(GymEnv("CartPole-v1"))  # whose own actions are one-hot
@@ -75,19 +75,19 @@ class AdaptedEnv(TransformedEnv):
 
     @property
     def task(self) -> TaskEntries:
-        """What converts its entries."""
+        """The transform that converts its entries."""
         return cast(TaskEntries, self.transform)
 
     def rand_action(self, tensordict: TensorDictBase | None = None) -> TensorDictBase:
-        """Draws uniformly from the agent's actions, or those that the mask allows."""
-        drawn = EnvBase.rand_action(self, tensordict)
+        """Draw uniformly from the agent's actions, or from the allowed ones with a mask."""
+        sample = EnvBase.rand_action(self, tensordict)
         if self.task.masked and tensordict is not None and ACTION_MASK in tensordict:
             allowed = tensordict.get(ACTION_MASK)
             rows = allowed.reshape(-1, allowed.shape[-1]).float()
             index = rows.multinomial(1).reshape(allowed.shape[:-1])
-            both = isinstance(drawn.get("action"), TensorDictBase)
-            drawn.set(("action", "discrete") if both else "action", index)
-        return drawn
+            is_hybrid = isinstance(sample.get("action"), TensorDictBase)
+            sample.set(("action", "discrete") if is_hybrid else "action", index)
+        return sample
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         try:
@@ -96,7 +96,7 @@ class AdaptedEnv(TransformedEnv):
             raise EnvironmentFault(f"the environment raised {summary(error)} in a step") from error
 
     def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDictBase:
-        if tensordict is None and not self.batch_locked:  # or one first state would be all of them
+        if tensordict is None and not self.batch_locked:  # else all share a first state
             tensordict = TensorDict(batch_size=self.batch_size, device=self.device)
         try:
             return super()._reset(tensordict, **kwargs)
@@ -105,16 +105,16 @@ class AdaptedEnv(TransformedEnv):
 
 
 def adapted_task(env: EnvBase) -> TaskEntries | None:
-    """What converts the entries of an environment of TorchRL; ``None`` for one of Gymnasium."""
+    """Return the transform that converts a TorchRL environment; ``None`` for Gymnasium's."""
     while isinstance(env, TransformedEnv) and not isinstance(env, AdaptedEnv):
         env = env.base_env
     return env.task if isinstance(env, AdaptedEnv) else None
 
 
 class TaskEntries(Transform):
-    """Turns the entries of any environment of TorchRL into those that networks read, and back.
+    """Turns the entries of any TorchRL environment into the entries that networks read, and back.
 
-    The leaves of the specs are the spaces of a task, which are converted as those of Gymnasium by
+    The leaves of the specs are the spaces of a task, which are converted as in Gymnasium by
     :class:`~rlkit_sac.envs.observations.ObservationConversion` and
     :class:`~rlkit_sac.envs.actions.ActionConversion`; the agent's action becomes what the specs
     want, such as one-hot. Rewards are float32, and ``episode_reward`` is their float64 sum. Leaves
@@ -122,20 +122,21 @@ class TaskEntries(Transform):
     step. At the first end of an episode it warns if the last observation is lost.
 
     Args:
-        env: to which it is appended.
-        rescale_actions: whether continuous actions are in [-1, 1]. Default: True.
-        action_bounds: as of :func:`~rlkit_sac.envs.make_env`. Default: those of the spec.
-        action_mask: whether the mask that the environment gives as ``action_mask`` `[*, K]` becomes
-            an entry. Default: True.
+        env: the environment to which it is appended.
+        rescale_actions: if true, continuous actions are in [-1, 1]. Default: True.
+        action_bounds: the same argument of :func:`~rlkit_sac.envs.make_env`. Default: the bounds of
+            the spec.
+        action_mask: if true, the environment's ``action_mask`` `[*, K]` becomes an entry. Default:
+            True.
         observation_indices: the entries of the vector that are kept. Default: all.
         observation_keys: the leaves, or groups of them, that are observed. Default: all.
-        critic_keys: those that critics read. Default: the same.
+        critic_keys: the leaves that critics read. Default: the same.
 
     Attributes:
         observe, critic, act: the conversions; ``critic`` is None without ``critic_keys``.
-        masked: whether there are masks.
-        parameter_mask: that of the environment, or else of the action space.
-        description: what :func:`~rlkit_sac.envs.describe_task` returns.
+        masked: true if there are masks.
+        parameter_mask: the parameter mask of the environment, or else of the action space.
+        description: the description that :func:`~rlkit_sac.envs.describe_task` returns.
 
     Raises:
         ConfigError: for leaves that no network can read or give, naming their keys.
@@ -310,7 +311,7 @@ class TaskEntries(Transform):
 def _task_space(
     specs: Mapping[str, TensorSpec] | Composite, space_of: Callable[[TensorSpec], Space[Any]]
 ) -> tuple[Space[Any], list[NestedKey]]:
-    """The space of specs, or of the only leaf, and the keys of the leaves."""
+    """Return the space of specs, or of the only leaf, and the keys of the leaves."""
 
     def nested(specs: Mapping[str, TensorSpec] | Composite, path: tuple[str, ...] = ()) -> Dict:
         space = Dict()

@@ -42,7 +42,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     Args:
         env: a task in seeded episodes.
-        rescale_actions: whether continuous actions are in [-1, 1].
+        rescale_actions: if true, continuous actions are in [-1, 1].
         action_bounds: of :func:`~rlkit_sac.envs.actions.with_bounds`.
         action_mask: whether a mask in ``info`` of an environment whose first reset had none is an
             error.

@@ -1,4 +1,4 @@
-"""From a Gymnasium id to a Gymnasium environment in the package's conventions."""
+"""Construction of Gymnasium environments in the package's conventions."""
 
 from __future__ import annotations
 
@@ -47,15 +47,16 @@ _PREFIXES = {
 
 
 def find_env_spec(env_id: str) -> EnvSpec:
-    """Looks an environment up in Gymnasium's registry, importing ``module`` of ``module:Id`` first.
+    """Find an environment in Gymnasium's registry; of ``module:Id`` import ``module`` first.
 
     Args:
-        env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; the package's own tasks
-            need no namespace, and names with ``mo-``, ``MinAtar/`` or ``ALE/`` first no module.
-            Or ``module:function``, a class or function that makes a new environment in each call.
+        env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; or ``module:function``,
+            a class or function that makes a new environment in each call. The package's own tasks
+            need no namespace; names with ``mo-``, ``MinAtar/`` or ``ALE/`` first need no module.
 
     Raises:
-        ConfigError: the module cannot be imported or the id is unknown; Gymnasium names a near one.
+        ConfigError: if the module cannot be imported, or the id is unknown; Gymnasium names a
+            similar one.
 
     >>> find_env_spec("Pendulum-v1").max_episode_steps
     200
@@ -63,9 +64,9 @@ def find_env_spec(env_id: str) -> EnvSpec:
     module, _, name = env_id.rpartition(":")
     if module:
         _import(module, env_id)
-    for prefix, (own, _) in _PREFIXES.items():
+    for prefix, (package, _) in _PREFIXES.items():
         if name.startswith(prefix) and name not in gym.registry:
-            _import(own, env_id)
+            _import(package, env_id)
     if name not in gym.registry and f"{NAMESPACE}/{name}" in gym.registry:
         name = f"{NAMESPACE}/{name}"
     if module and name not in gym.registry:
@@ -82,7 +83,7 @@ def find_env_spec(env_id: str) -> EnvSpec:
 
 
 def importable_name(made_by: Any) -> str | None:
-    """``module:function`` of what a module has by its name; ``None`` where it has not.
+    """Return ``module:function`` of an importable object; ``None`` for any other.
 
     >>> importable_name(gym.wrappers.TimeLimit), importable_name(lambda: None)
     ('gymnasium.wrappers.common:TimeLimit', None)
@@ -97,7 +98,7 @@ def importable_name(made_by: Any) -> str | None:
 
 
 def env_name(text: str) -> str:
-    """A name that Gymnasium takes, of any text.
+    """Return any text as a name that Gymnasium accepts.
 
     >>> env_name("my task"), env_name("<lambda>")
     ('my-task', 'lambda')
@@ -115,19 +116,19 @@ def make_gym_env(
     frame_stack: int = 1,
     **options: Any,
 ) -> AgentEnv:
-    """Puts wrappers on an environment: masks, stacks of frames, seeded episodes, conversions.
+    """Wrap an environment: masks, stacks of frames, seeded episodes, conversions.
 
     Args:
-        spec: of the environment.
-        env: that :func:`create` made.
+        spec: the spec of the environment.
+        env: an environment made by :func:`create`.
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
-        action_mask: whether masks of allowed actions are looked for.
-        frame_stack: frames of each image that are observed at once.
-        options: others of :class:`~rlkit_sac.envs.agent_env.AgentEnv`.
+        action_mask: if true, masks of allowed actions become an entry.
+        frame_stack: number of frames of each image that are observed at once.
+        options: further arguments of :class:`~rlkit_sac.envs.agent_env.AgentEnv`.
 
     Raises:
-        ConfigError: the environment is one that is in use already, or its spaces are not supported.
+        ConfigError: if the environment is already in use, or its spaces are not supported.
 
     >>> spec = find_env_spec("Pendulum-v1")
     >>> make_gym_env(spec, create(spec), seed=0, env_index=0).action_space
@@ -151,7 +152,7 @@ def make_gym_env(
 def _import(module: str, env_id: str) -> None:
     try:
         if module == _MULTI_OBJECTIVE:
-            # It imports pygame, which greets and raises deprecations of its own.
+            # It imports pygame, which prints a greeting and raises deprecation warnings.
             with warnings.catch_warnings(), redirect_stdout(None):
                 warnings.simplefilter("ignore")
                 importlib.import_module(module)
@@ -176,26 +177,26 @@ def create(
     kwargs: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
 ) -> gym.Env[Any, Any] | EnvBase:
-    """Makes an environment, of Gymnasium or, by a function, of TorchRL.
+    """Make an environment of Gymnasium, or with a function also of TorchRL.
 
     Args:
-        spec: of the registry, or with a function that makes it.
-        max_episode_steps: time limit in frames of one of Gymnasium; None keeps the registered one.
+        spec: an entry of the registry, or a spec with a function as entry point.
+        max_episode_steps: time limit in frames, for Gymnasium; None keeps the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode, None for no rendering.
 
     Raises:
-        ConfigError: it cannot be built.
+        ConfigError: if it cannot be built.
 
     >>> create(find_env_spec("torchrl.envs:PendulumEnv")).batch_size
     torch.Size([])
     """
     try:
-        arguments = deepcopy(dict(kwargs or {}))  # which a constructor may change
+        arguments = deepcopy(dict(kwargs or {}))  # a constructor may change them
         if render_mode is not None:
             arguments["render_mode"] = render_mode
         with warnings.catch_warnings(), _quiet_mujoco(spec):
-            # Deprecations and Gymnasium's own warnings: a user of an id cannot act on them.
+            # The user of an id cannot act on deprecations and Gymnasium's own warnings.
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.filterwarnings("ignore", module=r"gymnasium\.")
             made_by: Any = spec.entry_point
@@ -230,14 +231,14 @@ def create(
 
 
 def check_wrapped(env: Any, *, action_mask: bool) -> None:
-    """Refuses what TorchRL's wrapper of an environment, or of a vector, would change or leave out.
+    """Refuse an environment of Gymnasium of which TorchRL's wrapper would lose or change a part.
 
     Args:
-        env: an environment of Gymnasium; any other is not looked at.
-        action_mask: whether masks of allowed actions in ``info`` are looked for.
+        env: an environment of Gymnasium; others are not checked.
+        action_mask: if true, masks of allowed actions in ``info`` are refused.
 
     Raises:
-        ConfigError: naming what is lost or mixed up.
+        ConfigError: naming the part.
     """
     if not isinstance(env, gym.Env | gym.vector.VectorEnv):
         return
@@ -265,7 +266,7 @@ def check_wrapped(env: Any, *, action_mask: bool) -> None:
 
 
 def warn_of_statistics(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
-    """Warn of wrappers and transforms whose numbers in training are not those in evaluations."""
+    """Warn of wrappers and transforms with other statistics in training than in evaluations."""
     layers = list(env.modules()) if isinstance(env, EnvBase) else []
     while isinstance(env, gym.Wrapper):
         layers, env = [*layers, env], env.env
@@ -278,7 +279,7 @@ def warn_of_statistics(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
 
 @contextmanager
 def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
-    """Keeps MuJoCo from printing about Gymnasium's model files and logging it to MUJOCO_LOG.TXT."""
+    """Keep MuJoCo from printing about Gymnasium's model files and logging to MUJOCO_LOG.TXT."""
     if _extra_of(spec) != "mujoco" or find_spec("mujoco") is None:
         yield
         return
@@ -292,6 +293,6 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
 
 
 def _extra_of(spec: EnvSpec) -> str | None:
-    """The extra that brings the simulator of an environment."""
+    """Return the extra of the package that installs the simulator of an environment."""
     made_by = str(spec.entry_point)
     return next((extra for package, extra in _EXTRAS.items() if made_by.startswith(package)), None)

@@ -1,4 +1,4 @@
-"""From an id, a class or a function to a TorchRL environment ready for a collector."""
+"""Construction of TorchRL environments from an id, a class or a function."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from rlkit_sac.envs.torchrl_env import (
 )
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
-# Within which an environment is watched for the end of an episode.
+# `check_env` waits this many steps for the end of an episode.
 _STEPS_TO_AN_END = 2_000
 
 
@@ -61,9 +61,9 @@ def make_env(
     kwargs: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
 ) -> EnvBase:
-    """Makes a TorchRL environment of a Gymnasium id, ready for a collector.
+    """Make a TorchRL environment of a Gymnasium id, ready for a collector.
 
-    Keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
+    It has these keys, where ``*`` is `[num_envs]` for several environments and nothing for one:
 
     - ``observation`` float32 `[*, D]`, flattened as
       :class:`~rlkit_sac.envs.observations.ObservationConversion` describes it; images keep shape
@@ -77,40 +77,38 @@ def make_env(
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
       ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
       sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
-    - ``episode_reward``, the sum of the rewards as the task gives them, float64 (on MPS float32)
-      `[*, M]`, ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
+    - ``episode_reward``, the sum of the task's own rewards, float64 (on MPS float32) `[*, M]`,
+      ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
     - ``prev_action`` as ``action``, zeros at the start of an episode.
 
     Each episode of Gymnasium is seeded from ``seed``, the index of its environment and its number
-    there, so the same seed and actions give the same episode, whatever happened in earlier ones. A
-    TorchRL environment of a function, with the batch size ``[]`` or ``[N]``, is seeded once; its
-    leaves become these entries as :class:`~rlkit_sac.envs.adapted_env.TaskEntries` says.
+    there. So the same seed and actions give the same episode, whatever happened in earlier ones. A
+    TorchRL environment of a function, with the batch size ``[]`` or ``[N]``, is seeded once.
+    :class:`~rlkit_sac.envs.adapted_env.TaskEntries` turns its leaves into these entries.
 
     Args:
-        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or a task of the package:
-            ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``, ``HardMove-v0``, ``HardMove-v1``,
-            ``Goal-v0``.
-            MO-Gymnasium's ids that begin with ``mo-`` need no module. Or a task of Gymnasium's
-            registry, for a process in which it is not registered; or a class or function that
-            makes a new environment, of Gymnasium or TorchRL, in each call; or ``module:function``.
-        num_envs: environments that run side by side. Default: 1.
-        first_index: index of the first environment, where others of the run are made elsewhere.
-            Default: 0.
+        env_id: a Gymnasium id, ``Name-v0`` or ``module:Name-v0`` (ids with ``mo-`` first need no
+            module); a task of the package: ``Platform-v0``, ``Moving-v0``, ``Sliding-v0``,
+            ``HardMove-v0``, ``HardMove-v1``, ``Goal-v0``; an entry of Gymnasium's registry, for a
+            process in which it is not registered; or a class, a function or
+            ``module:function`` that makes a new environment of Gymnasium or TorchRL in each call.
+        num_envs: number of environments that run side by side. Default: 1.
+        first_index: index of the first environment among all of the run. Default: 0.
         seed: seed of the run, at least 0. Default: 0.
-        device: where the tensors lie. Default: CPU.
-        rescale_actions: whether continuous actions are in [-1, 1] instead of the environment's
+        device: the device of the tensors. Default: CPU.
+        rescale_actions: if true, continuous actions are in [-1, 1] instead of the environment's
             bounds. Default: True.
-        action_bounds: of continuous actions, ``[low, high]`` or one for each dimension, for tasks
-            whose own are infinite or too wide. Default: those of the task.
-        action_mask: whether the masks of allowed actions that a task gives become an entry.
+        action_bounds: bounds of continuous actions, ``[low, high]`` or a pair for each dimension,
+            for tasks with infinite or too wide bounds. Default: the bounds of the task.
+        action_mask: if true, the masks of allowed actions that a task gives become an entry.
             Default: True.
-        frame_stack: frames of each image that are observed at once, oldest first, as
-            :class:`~rlkit_sac.envs.FrameStack` does. Default: 1.
+        frame_stack: number of frames that are observed at once, oldest first, in a stack of
+            :class:`~rlkit_sac.envs.FrameStack`. Default: 1.
         observation_indices: the entries of a vector observation that ``observation`` holds, in this
             order, counted from 0 after flattening; the others are hidden. Default: all.
         observation_keys: the parts of a structured observation that ``observation`` and images
             hold. Default: all.
-        critic_keys: those that critics read, as ``critic_observation``. Default: the same.
+        critic_keys: the parts that critics read, as ``critic_observation``. Default: the same.
         max_episode_steps: time limit in frames instead of the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
@@ -118,9 +116,9 @@ def make_env(
     Exceptions of an environment are raised as `EnvironmentFault`.
 
     Raises:
-        ConfigError: the environment is unknown, cannot be built, or has unsupported spaces;
-            ``observation_indices`` is empty, or holds an index twice or one that there is not;
-            ``frame_stack`` is above 1 without an image.
+        ConfigError: if the environment is unknown, cannot be built, or has unsupported spaces; if
+            ``observation_indices`` is empty, repeats an index or exceeds the vector; or for a
+            ``frame_stack`` above 1 without an image.
 
     >>> env = make_env("Pendulum-v1")
     >>> env.rollout(5)["next", "reward"].shape
@@ -130,7 +128,7 @@ def make_env(
         env_id = EnvSpec(env_name(getattr(env_id, "__name__", "task")), entry_point=env_id)
     spec = find_env_spec(env_id) if isinstance(env_id, str) else env_id
     construct = partial(create, spec, max_episode_steps, kwargs, render_mode)
-    seen: dict[str, Any] = {
+    options: dict[str, Any] = {
         "rescale_actions": rescale_actions,
         "action_bounds": action_bounds,
         "action_mask": action_mask,
@@ -151,19 +149,19 @@ def make_env(
                 made = SerialEnv(num_envs, partial(_new, construct, spec.id))
             else:
                 made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
-        adapted = _adapt(made.to(device), spec.id, num_envs, **seen)
+        adapted = _adapt(made.to(device), spec.id, num_envs, **options)
         adapted.set_seed(episode_seed(seed, first_index, 0))
         counter = StepCounter(max_steps=max_episode_steps)
         return TransformedEnv(adapted, Compose(InitTracker(), counter, PreviousAction()))
     no_float64 = torch.device(device).type == "mps"
-    seen |= {"seed": seed, "frame_stack": frame_stack}
-    seen |= {"sum_type": np.float32 if no_float64 else np.float64}
-    first = [made]  # whose spaces are known to be right; the others are made alike
+    options |= {"seed": seed, "frame_stack": frame_stack}
+    options |= {"sum_type": np.float32 if no_float64 else np.float64}
+    first = [made]  # the first environment is used as it is; the others are made like it
 
     def single(*, env_index: int, device: torch.device | str = "cpu") -> EpisodicGymWrapper:
         env = first.pop() if first else construct()
         assert isinstance(env, gym.Env)
-        env = make_gym_env(spec, env, env_index=env_index, **seen)
+        env = make_gym_env(spec, env, env_index=env_index, **options)
         return EpisodicGymWrapper(env, categorical_action_encoding=True, device=device)
 
     if num_envs == 1:
@@ -175,7 +173,7 @@ def make_env(
 
 
 def _new(construct: Callable[[], EnvBase], name: str) -> EnvBase:
-    """One of several environments, which must not be another of them."""
+    """Make one of several environments; a function must not return the same one twice."""
     env = construct()
     refuse_shared(env, name)
     mark_in_use(env, env)
@@ -204,7 +202,7 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
     """Close an environment at the end of the block, also after an exception.
 
     Args:
-        env: open, or closed already by a collector.
+        env: an environment, open or closed.
 
     >>> with closing_env(make_env("Pendulum-v1")) as env:
     ...     _ = env.reset()
@@ -218,7 +216,7 @@ def closing_env(env: EnvBase) -> Iterator[EnvBase]:
 
 
 def close_env(env: gym.Env[Any, Any] | EnvBase) -> None:
-    """Close an environment, which need not be open: a ``ParallelEnv`` opens at its first reset."""
+    """Close an environment, open or not: a ``ParallelEnv`` opens at its first reset."""
     if isinstance(env, EnvBase):
         env.close(raise_if_closed=False)
     else:
@@ -228,22 +226,22 @@ def close_env(env: gym.Env[Any, Any] | EnvBase) -> None:
 def check_env(
     env_id: str, *, kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
 ) -> None:
-    """Checks that an environment can be built, by Gymnasium's or TorchRL's own checks too.
+    """Check an environment: that it can be built, and passes Gymnasium's or TorchRL's checks.
 
-    Gymnasium checks what the entry point returns, with the wrappers that it put on.
+    Gymnasium checks the environment that the entry point returns, with its wrappers.
 
-    What Gymnasium advises against is a warning, and so are random numbers of its own, of which
-    Gymnasium cannot tell whether they follow the seed. So is an environment of TorchRL whose last
-    observation of an episode is lost: the first of the next, zeros or NaN.
+    Gymnasium's advice becomes a warning. So do random generators of the environment, which may
+    ignore the seed, and a TorchRL environment that loses the last observation of an episode:
+    it gives the first one of the next episode, zeros or NaN instead.
 
     Args:
-        env_id: Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or ``module:function``.
+        env_id: a Gymnasium id, ``Name-v0`` or ``module:Name-v0``, or ``module:function``.
         kwargs: arguments of the environment's constructor.
         max_episode_steps: time limit in frames.
 
     Raises:
         ConfigError: as :func:`make_env`.
-        EnvironmentFault: the environment raised an exception, or is not as Gymnasium wants it.
+        EnvironmentFault: if the environment raises an exception or fails a check.
 
     >>> check_env("CartPole-v1")
     >>> check_env("Pendulun-v1")
@@ -256,7 +254,7 @@ def check_env(
             return
         wrapped = gym_envs(env)[0].env
         while isinstance(wrapped, (EpisodeSeeding, ActionMasks, TimeLimit, OrderEnforcing)):
-            wrapped = wrapped.env  # what the entry point returned
+            wrapped = wrapped.env  # down to the result of the entry point
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*different from the unwrapped version")
@@ -264,13 +262,13 @@ def check_env(
         except Exception as error:
             if "does not call `super().reset(seed=seed)`" not in str(error):
                 raise EnvironmentFault(f"{env_id}: {summary(error)}") from error
-            # A generator of its own may obey the seed all the same, as that of MinAtar.
+            # The environment's own generator may still follow the seed, as in MinAtar.
             print(f"warning: {env_id}: {error}", file=sys.stderr)
 
 
 def _check_torchrl(env: EnvBase, env_id: str) -> None:
-    """TorchRL's own check, and what an environment warns of until an episode has ended."""
-    with warnings.catch_warnings(record=True) as told:
+    """Run TorchRL's own check, and print the warnings of steps until an episode ends."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
             check_env_specs(env)
@@ -283,5 +281,5 @@ def _check_torchrl(env: EnvBase, env_id: str) -> None:
                 break
         else:
             warnings.warn(f"no episode ended in {_STEPS_TO_AN_END} steps", stacklevel=1)
-    for message in [each.message for each in told if each.category is UserWarning]:
+    for message in [warning.message for warning in caught if warning.category is UserWarning]:
         print(f"warning: {env_id}: {message}", file=sys.stderr)

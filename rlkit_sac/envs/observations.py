@@ -120,7 +120,7 @@ class ObservationConversion:
         return entries
 
     def agent_space(self) -> gym.spaces.Dict:
-        """The space of each of the agent's arrays, images first."""
+        """Return the space of each of the agent's arrays, images first."""
         if not self._boxes:
             return gym.spaces.Dict(self._images)
         with np.errstate(over="ignore"):  # a float64 bound beyond float32 means unbounded
@@ -135,7 +135,7 @@ class ObservationConversion:
         return gym.spaces.Dict(self._images | {self.vector_key: Box(low, high, dtype=np.float32)})
 
     def layout(self) -> list[dict[str, Any]]:
-        """The agent's arrays as JSON, see :func:`~rlkit_sac.envs.observation_layout`."""
+        """Return the agent's arrays as JSON, see :func:`~rlkit_sac.envs.observation_layout`."""
         found: list[dict[str, Any]] = []
         for key, box in self.agent_space().items():
             assert isinstance(box, Box)
@@ -150,7 +150,7 @@ class ObservationConversion:
         return found
 
     def is_count(self, leaf: Space[Any]) -> bool:
-        """Whether a part of the space becomes one number, and not a one-hot vector."""
+        """Return whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
 
     def _image_key(self, path: Path) -> str:
@@ -169,7 +169,7 @@ class ObservationConversion:
 
 
 def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
-    """The parts of a `Dict` with these keys, in their order; without keys the space itself.
+    """Return the parts of a `Dict` with these keys, in their order; without keys the space itself.
 
     Raises:
         ConfigError: for a key that there is not.
@@ -193,7 +193,7 @@ def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
 
 
 def is_image(leaf: Space[Any]) -> bool:
-    """Whether a part of a space keeps its type and shape, and is no part of the vector.
+    """Return whether a part of a space keeps its type and shape, and is no part of the vector.
 
     >>> is_image(Box(0, 255, (84, 84, 3), np.uint8)), is_image(Box(0, 255, (128,), np.uint8))
     (True, False)
@@ -202,7 +202,7 @@ def is_image(leaf: Space[Any]) -> bool:
 
 
 def pixels(leaf: Box, value: Any) -> NDArray[Any]:
-    """A copy of an image in the type of its space.
+    """Return a copy of an image in the type of its space.
 
     Raises:
         TypeError: for numbers that are no integers.
@@ -223,7 +223,7 @@ def pixels(leaf: Box, value: Any) -> NDArray[Any]:
 
 
 def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = ()) -> NDArray[Any]:
-    """An array of a shape that differs in axes of length 1 at most.
+    """Return an array of a shape that differs in axes of length 1 at most.
 
     Args:
         array: of an observation, or a reward.
@@ -249,7 +249,7 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = 
 
 
 def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Whether two shapes are the same without their axes of length 1.
+    """Return whether two shapes are the same without their axes of length 1.
 
     >>> same_but_ones((3, 1), (3,)), same_but_ones((3, 1), (1, 2))
     (True, False)

@@ -15,7 +15,7 @@ Path = tuple[int | str, ...]
 def leaves(
     space: Space[Any], value: Any = None, path: Path = ()
 ) -> Iterator[tuple[Path, Space[Any], Any]]:
-    """The parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
+    """Return the parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
 
     Args:
         space: any space.
@@ -44,7 +44,7 @@ def leaves(
 
 
 def changed(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
-    """The structure of a space, with what a function makes of each leaf and of its values.
+    """Return the structure of a space, with what a function makes of each leaf and of its values.
 
     Args:
         space: any space.
@@ -66,7 +66,7 @@ def changed(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
 
 
 def structured(space: Space[Any], values: Iterator[Any]) -> Any:
-    """Copies of the values of the leaves, or of N of each, in the structure of a space.
+    """Return copies of the values of the leaves, or of N of each, in the structure of a space.
 
     One value of a `Discrete` becomes Python's integer.
 
@@ -86,7 +86,7 @@ def structured(space: Space[Any], values: Iterator[Any]) -> Any:
 
 
 def changed_space(space: Space[Any], change: Callable[[Space[Any]], Space[Any]]) -> Space[Any]:
-    """A space with what a function makes of each leaf."""
+    """Return a space with what a function makes of each leaf."""
     if isinstance(space, Tuple):
         return Tuple([changed_space(part, change) for part in space.spaces])
     if isinstance(space, Dict):
@@ -111,7 +111,7 @@ def at(path: Path) -> str:
 
 
 def is_choice(space: Space[Any]) -> bool:
-    """Whether a part of an action space is a choice among integers, or several."""
+    """Return whether a part of an action space is a choice among integers, or several."""
     if isinstance(space, Box):
         return bool(np.issubdtype(space.dtype, np.integer))
     return isinstance(space, (Discrete, MultiDiscrete, MultiBinary))
@@ -161,7 +161,7 @@ def space_to_json(space: Space[Any]) -> dict[str, Any]:
 
 
 def space_from_json(described: dict[str, Any]) -> Space[Any]:
-    """The space that :func:`space_to_json` described.
+    """Return the space that :func:`space_to_json` described.
 
     >>> space = Dict(speed=Box(0, np.inf, (2,)), mode=MultiDiscrete([2, 3]))
     >>> space_from_json(space_to_json(space)) == space

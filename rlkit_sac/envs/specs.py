@@ -19,7 +19,7 @@ from rlkit_sac.errors import TaskError
 
 
 def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
-    """Lower and upper bounds of each action dimension, in the units of the ``action`` entry.
+    """Return lower and upper bounds of each action dimension, in units of the ``action`` entry.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -35,7 +35,7 @@ def continuous_action_bounds(env: EnvBase) -> tuple[list[float], list[float]]:
 
 
 def discrete_action_count(env: EnvBase) -> int:
-    """Number of discrete actions, K.
+    """Return the number K of discrete actions.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -51,13 +51,13 @@ def discrete_action_count(env: EnvBase) -> int:
 
 
 def has_discrete_actions(env: EnvBase) -> bool:
-    """Whether actions are indices; vectors otherwise.
+    """Return whether actions are indices; otherwise they are vectors.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
 
     Raises:
-        TaskError: for an environment whose actions are both at once.
+        TaskError: for an environment with hybrid actions.
 
     >>> from rlkit_sac.envs import make_env
     >>> has_discrete_actions(make_env("CartPole-v1")), has_discrete_actions(make_env("Pendulum-v1"))
@@ -68,7 +68,7 @@ def has_discrete_actions(env: EnvBase) -> bool:
 
 
 def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
-    """Number K of discrete actions, and the bounds of each dimension of the continuous action.
+    """Return the number K of discrete actions, and the bounds of the continuous action.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -88,7 +88,7 @@ def hybrid_action_bounds(env: EnvBase) -> tuple[int, list[float], list[float]]:
 
 
 def parameter_mask(env: EnvBase) -> Tensor | None:
-    """Which continuous dimensions belong to which discrete action of a parameterized action space.
+    """Return the mask of the continuous dimensions that each discrete action uses.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -110,12 +110,12 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
 
 
 def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
-    """What an agent observes: the entries that it reads, in order, as JSON.
+    """Return the observed entries, in the order in which networks read them, as JSON.
 
-    Each has its ``key`` and the ``shape`` of one. That of an image also has ``scale``, the largest
-    value that a pixel may have, and ``channels``, ``"first"`` or ``"last"``: the smaller of the two
-    dimensions, and the last where they are equal. ``[H, W]`` is one channel, and K frames of
-    ``[H, W, C]`` are K·C.
+    Each has a ``key`` and the ``shape`` of one observation. Images also have ``scale``, the largest
+    value of a pixel, and ``channels``, ``"first"`` or ``"last"``: the smaller of the two
+    dimensions, and the last one if they are equal. ``[H, W]`` is one channel, and K frames of
+    ``[H, W, C]`` are K·C channels.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -128,7 +128,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
 
 
 def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
-    """What critics observe, as :func:`observation_layout` tells it of the policy.
+    """Return the entries that critics read, described as by :func:`observation_layout`.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -142,10 +142,10 @@ def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
 
 
 def describe_task(env: EnvBase) -> dict[str, Any] | None:
-    """The spaces of a task, what is kept of its observation, and how actions are given, as JSON.
+    """Return the spaces of a task and the options of its observations and actions, as JSON.
 
     Args:
-        env: of the task.
+        env: the environment of the task.
 
     Returns:
         ``None`` for an environment that :func:`~rlkit_sac.envs.make_env` did not make, or with
@@ -162,7 +162,7 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
 
 
 def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
-    """From a task's observations to the agent's, and back from its actions.
+    """Return the conversions of a task's observations and of the agent's actions.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -176,7 +176,7 @@ def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConvers
 
 
 def action_mask_key(env: EnvBase) -> str | None:
-    """The entry with the mask of allowed actions, ``None`` where the task gives none.
+    """Return the key of the mask of allowed actions; ``None`` where the task gives none.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -189,7 +189,7 @@ def action_mask_key(env: EnvBase) -> str | None:
 
 
 def observation_dim(env: EnvBase) -> int:
-    """Length of the observation vector, for networks that read nothing else.
+    """Return the length of the observation vector, for networks that read nothing else.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -211,7 +211,7 @@ def observation_dim(env: EnvBase) -> int:
 
 
 def reward_dim(env: EnvBase) -> int:
-    """Number M of reward dimensions; 1 for a scalar reward.
+    """Return the number M of reward dimensions; 1 for a scalar reward.
 
     Args:
         env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
@@ -248,7 +248,7 @@ def check_scalar_reward(env: EnvBase) -> None:
 
 
 def _task(env: EnvBase) -> TaskEntries | AgentEnv:
-    """What converts between a task and the agent."""
+    """Return the object that converts between a task and the agent."""
     adapted = adapted_task(env)
     return gym_envs(env)[0] if adapted is None else adapted
 
@@ -258,7 +258,7 @@ def _bounds(spec: TensorSpec) -> tuple[list[float], list[float]]:
 
 
 def _action_spec(env: EnvBase, kind: Any, spaces: str) -> TensorSpec:
-    """The spec of actions, if it is of the kind that an algorithm acts in."""
+    """Return the spec of actions; refuse a kind in which an algorithm cannot act."""
     spec = env.full_action_spec_unbatched["action"]
     if isinstance(spec, kind):
         return spec

@@ -30,7 +30,7 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
     """From a task's observations to the agent's, and back from its actions.
 
     Args:
-        task: what :func:`~rlkit_sac.envs.describe_task` returned.
+        task: a description made by :func:`~rlkit_sac.envs.describe_task`.
 
     >>> from rlkit_sac.envs import describe_task, make_env
     >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
@@ -74,8 +74,8 @@ class TaskTensors:
     in float64, where actions were rescaled, and is only clipped elsewhere.
 
     Args:
-        task: what :func:`~rlkit_sac.envs.describe_task` returned.
-        device: of the tensors. Default: the CPU.
+        task: a description made by :func:`~rlkit_sac.envs.describe_task`.
+        device: the device of the tensors. Default: the CPU.
 
     Attributes:
         inputs: type and shape of the tensors of an observation, by name: ``observation``, or for
@@ -169,7 +169,7 @@ class TaskTensors:
         return entries
 
     def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
-        """The leaves of N actions, of what a policy writes, on the device of this object."""
+        """Return the leaves of N actions, of what a policy writes, on the device of this object."""
         both = len(self._low) > 0 and len(self._counts) > 0
         boxes = chosen = torch.empty(0)
         if len(self._low):
@@ -188,7 +188,7 @@ class TaskTensors:
         return found
 
     def action(self, values: Iterator[NDArray[Any]]) -> Any:
-        """The leaves of an action, or of N, in the structure of the task."""
+        """Return the leaves of an action, or of N, in the structure of the task."""
         return structured(self.to_task.space, values)
 
     def _flat(self, leaf: Space[Any], value: Tensor, is_count: bool) -> Tensor:

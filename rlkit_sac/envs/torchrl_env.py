@@ -56,8 +56,8 @@ def gym_envs(env: EnvBase) -> list[Any]:
     """Returns the Gymnasium environments in an environment, as they are stepped.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned; several environments are started if
-            they are closed.
+        env: an environment made by :func:`~rlkit_sac.envs.make_env`; several environments are
+            started if they are closed.
 
     >>> from rlkit_sac.envs import make_env
     >>> envs = gym_envs(make_env("Pendulum-v1", num_envs=2))
@@ -83,7 +83,7 @@ def save_episodes(env: EnvBase) -> list[dict[str, Any]]:
     - ``outcome``: arrays of the last observation and the last reward; None before any reset.
 
     Args:
-        env: what :func:`make_env` returned.
+        env: an environment made by :func:`make_env`.
 
     >>> from rlkit_sac.envs import make_env
     >>> env = make_env("Pendulum-v1", num_envs=2)
@@ -103,8 +103,9 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
     is not determined by the seed of its reset and the actions, the next episode begins instead.
 
     Args:
-        env: what :func:`make_env` returned for the same task, seed and number of environments.
-        episodes: what :func:`save_episodes` returned.
+        env: an environment made by :func:`make_env` for the same task, seed and number of
+            environments.
+        episodes: the episodes that :func:`save_episodes` returned.
 
     Returns:
         For each environment whether its episode continues exactly.
@@ -125,7 +126,7 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
 
 
 def is_as_made(env: EnvBase) -> bool:
-    """Whether :func:`~rlkit_sac.envs.make_env` made an environment of Gymnasium's as it is.
+    """Return whether :func:`~rlkit_sac.envs.make_env` made an environment of Gymnasium's as it is.
 
     One with further transforms is not.
     """

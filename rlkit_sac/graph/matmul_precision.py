@@ -79,7 +79,7 @@ def _switch() -> Any:
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies matrices in bfloat16 faster than in float32.
+    """Return whether this processor multiplies matrices in bfloat16 faster than in float32.
 
     >>> isinstance(has_bfloat16(), bool)
     True

@@ -15,7 +15,7 @@ from rlkit_sac.graph.fingerprint import Fingerprint
 
 
 def random_state() -> dict[str, Any]:
-    """The state of every global generator, for :func:`set_random_state`.
+    """Return the state of every global generator, for :func:`set_random_state`.
 
     >>> state = random_state()
     >>> first = torch.rand(2)

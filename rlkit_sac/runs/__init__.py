@@ -1,4 +1,4 @@
-"""What recipes share beside their loop: parts, tables, evaluation, checkpoints, seeds."""
+"""The parts that recipes share: environments, tables, evaluation, checkpoints, seeds."""
 
 from rlkit_sac.config.recipe import BaseRunConfig as BaseRunConfig
 from rlkit_sac.config.recipe import RunConfig as RunConfig

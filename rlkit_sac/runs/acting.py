@@ -26,8 +26,8 @@ class Act:
     """The attribute ``act`` of a policy that :func:`~rlkit_sac.runs.load_policy` returns.
 
     Args:
-        policy: acts on the entries that are observed.
-        task: what :func:`~rlkit_sac.envs.describe_task` returned at save, if anything.
+        policy: the policy, which reads the observed entries.
+        task: the task that was saved, as :func:`~rlkit_sac.envs.describe_task` describes it.
 
     >>> import numpy as np
     >>> from rlkit_sac.envs import describe_task, make_env
@@ -67,28 +67,29 @@ class Act:
         action_mask: Any = None,
         deterministic: bool = True,
     ) -> Any:
-        """The action for an observation, or those for N of them.
+        """Return the action for an observation, or the actions for N observations.
 
         Args:
-            observation: as the Gymnasium task returns it; or N of them in its structure, as
+            observation: the observation of the Gymnasium task; or N of them in its structure, as
                 Gymnasium's vector environments return them: each leaf an array with N in front.
-            state: of a policy with memory, what the step before returned; ``None`` (default) where
-                all episodes begin.
-            is_init: bool ``[N]``, the observations with which an episode begins, whatever the
-                state; for one observation a bool. Default none.
-            action_mask: of a policy that chooses among allowed actions, the mask in the ``info`` of
-                the task, or N of them in arrays. Default: that in the observation.
-            deterministic: the mode of the policy; otherwise a sample, by PyTorch's generator.
+            state: the state that the call before returned, for a policy with memory; ``None``
+                (default) where all episodes begin.
+            is_init: bool ``[N]``, true for observations with which an episode begins, whatever the
+                state; for one observation a bool. Default: none.
+            action_mask: the mask in the ``info`` of the task, or N of them in arrays, for a policy
+                that chooses among allowed actions. Default: the mask in the observation.
+            deterministic: if true, the mode of the policy, otherwise a sample, by PyTorch's
+                generator.
 
         Returns:
-            What the task's ``step`` takes: in its own bounds, type and structure. Of N observations
-            the actions in this structure, each leaf an array with N in front. A policy with memory
-            returns the action and the state for the next step: arrays by name, those of N
-            observations with N in front.
+            The action for the task's ``step``, in its own bounds, type and structure. For N
+            observations each leaf is an array with N in front. A policy with memory returns the
+            action and the state for the next step: arrays by name, for N observations with N in
+            front.
 
         Raises:
             RunError: for a policy whose file does not describe the task, or that reads more than
-                the observation and what it carries itself.
+                the observation and its memory.
             ValueError: for an observation of another structure or shape, or with NaN or infinity;
                 for a state or ``is_init`` of another shape, or given to a policy without memory;
                 for a mask that is missing, of another shape, or allows nothing.
@@ -99,9 +100,9 @@ class Act:
         with set_exploration_type(mode):
             written = self._written(entries, front)
         outputs = self.outputs({key: value.cpu() for key, value in written.items()})
-        found = (value.numpy() if front else value[0].numpy() for value in outputs)
-        action = self.task.action(found)
-        return (action, dict(zip(self._carried, found, strict=True))) if self._carried else action
+        arrays = (value.numpy() if front else value[0].numpy() for value in outputs)
+        action = self.task.action(arrays)
+        return (action, dict(zip(self._carried, arrays, strict=True))) if self._carried else action
 
     @property
     def task(self) -> TaskTensors:
@@ -146,7 +147,7 @@ class Act:
     def inputs(
         self, observation: Any, state: Any, is_init: Any, action_mask: Any
     ) -> tuple[list[Tensor], tuple[int, ...]]:
-        """The tensors of :meth:`described`, for the arguments of a call.
+        """Return the tensors of :meth:`described`, for the arguments of a call.
 
         Returns:
             The tensors, N in front, and ``(N,)``; or for one observation, a batch of one, ``()``.
@@ -163,11 +164,11 @@ class Act:
         return (inputs if front else [value.unsqueeze(0) for value in inputs]), front
 
     def entries(self, inputs: Sequence[Tensor], own: Tensor) -> Entries:
-        """What the policy reads.
+        """Return the entries that the policy reads.
 
         Args:
-            inputs: as :meth:`inputs` returns them.
-            own: a tensor of the policy, whose device and floating-point type are taken.
+            inputs: the tensors that :meth:`inputs` returns.
+            own: a tensor of the policy, which gives device and floating-point type.
         """
         length = len(self.task.inputs)
         entries, rest = self.task.entries(inputs[:length]), iter(inputs[length:])
@@ -176,16 +177,16 @@ class Act:
         if self._carried:
             is_init = next(rest)
             entries["is_init"] = is_init.unsqueeze(-1)
-        for each in self._carried.values():
-            start = is_init.reshape(-1, *(1,) * each.zero.ndim)
-            entries[each.read] = next(rest).masked_fill(start, 0)
+        for carried in self._carried.values():
+            start = is_init.reshape(-1, *(1,) * carried.zero.ndim)
+            entries[carried.read] = next(rest).masked_fill(start, 0)
         return {
             key: value.to(own.device, own.dtype if value.is_floating_point() else value.dtype)
             for key, value in entries.items()
         }
 
     def outputs(self, written: Mapping[NestedKey, Tensor]) -> tuple[Tensor, ...]:
-        """What the task takes and a memory carries on, from what the policy writes, on the CPU."""
+        """Return the task's action and the next memory, from the entries that the policy writes."""
         after = (written[each.written] for each in self._carried.values())
         return (*self.task.actions(written), *after)
 
@@ -202,7 +203,7 @@ class Act:
         return torch.from_numpy(mask)
 
     def _before(self, state: Any, is_init: Any, front: tuple[int, ...]) -> list[Tensor]:
-        """What the policy reads beside the observation, from zero where an episode begins."""
+        """Return the inputs of the policy beside the observation; ``None`` as state gives zeros."""
         begins = np.full(front, state is None)
         if is_init is not None:
             begins |= np.asarray(is_init, dtype=bool).reshape(front)
@@ -223,7 +224,7 @@ class Act:
         return [torch.from_numpy(begins), *values]
 
     def _written(self, entries: Entries, front: tuple[int, ...]) -> Entries:
-        """What the policy writes, with N in front."""
+        """Return the entries that the policy writes, with N in front."""
         if front:
             with torch.no_grad():
                 return dict(self.policy(TensorDict(entries, batch_size=front)).items(True, True))
@@ -242,19 +243,19 @@ class _Carried(NamedTuple):
 
     read: NestedKey
     written: NestedKey
-    zero: Tensor  # what an episode begins with
+    zero: Tensor  # the value at the start of an episode
 
 
 def own_tensor(module: nn.Module) -> Tensor:
-    """A tensor of a module, whose device and floating-point type are those of the module."""
+    """Return a tensor of a module, which tells the module's device and floating-point type."""
     tensors = chain(module.parameters(), module.buffers())
-    return next((each for each in tensors if each.is_floating_point()), torch.zeros(()))
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(()))
 
 
 def _carried(policy: TensorDictModuleBase, actions: Space[Any]) -> dict[str, _Carried]:
-    """The previous action, where a policy with memory reads it, and the states of its memory.
+    """Return the entries that a policy with memory carries from step to step, by name.
 
-    By name, nested keys joined by dots.
+    They are the previous action, if it is read, and the states; nested keys are joined by dots.
     """
     states, dtype = policy_states(policy), own_tensor(policy).dtype
     parts: dict[NestedKey, tuple[NestedKey, Space[Any]]] = {"prev_action": ("action", actions)}

@@ -1,4 +1,4 @@
-"""From the options of a run to its parts; each is made once, by what refuses what it cannot be."""
+"""Construction of the parts of a run from its options; each function checks its own options."""
 
 from __future__ import annotations
 
@@ -71,23 +71,23 @@ def make_envs(
 ) -> Iterator[tuple[EnvBase, EnvBase, Session]]:
     """Seed everything, and open the environments for training and for evaluation.
 
-    With ``workers.number``, Ray is there in the block, and the environment for training is only for
-    its specs. Under ``torchrun`` each of its processes gets other environments and random streams,
-    and is connected with the others for the block.
+    With ``workers.number``, Ray runs in the block, and the environment for training only provides
+    specs. Under ``torchrun`` each process gets its own environments and random streams, and the
+    processes are connected for the block.
 
     Args:
-        config: options of the run. A task without a time limit gets one, see
+        config: the options of the run. A task without a time limit gets one, see
             :func:`limit_episodes`.
-        session: what the run is started with besides. Default: a new session, which resumes
-            ``config.resume``.
+        session: the callback and the checkpoint that the run is started with. Default: a new
+            session, which resumes ``config.resume``.
 
     Returns:
-        The environment for training, that for evaluation, and the session, for
+        The environment for training, the environment for evaluations, and the session to pass to
         :func:`~rlkit_sac.runs.training_run`.
 
     Raises:
-        ConfigError: with all that is wrong in the options; or with what is wrong with the machine,
-            the run to resume or the task, in the block too, after the name of the option.
+        ConfigError: for wrong options, all named at once; or for a problem with the machine, the
+            run to resume or the task, also inside the block, after the name of the option.
 
     >>> from rlkit_sac.runs import RunConfig
     >>> with make_envs(RunConfig(device="cpu")) as (env, eval_env, _):
@@ -119,7 +119,7 @@ def make_envs(
                 )
         torch.set_num_threads(config.num_threads)
         opened.enter_context(process_group(device))
-        seed_everything(seed)  # again, since what came before may draw random numbers
+        seed_everything(seed)  # again, since the lines above may draw random numbers
         _warn_without_updates(config)
         with prefix_errors("env.id"):
             task, episodes = evaluation.env(config.env), evaluation.episodes
@@ -135,13 +135,13 @@ def make_envs(
 
 
 def _check_machine(config: BaseRunConfig) -> torch.device:
-    """The device of this process, after a look for the packages that options need."""
-    for key, package, wanted in (
+    """Check that the packages that options need are installed, and return the device."""
+    for key, package, is_needed in (
         ("workers.number", "ray", config.workers.number),
         ("logging.tensorboard", "tensorboard", config.logging.tensorboard),
         ("logging.wandb", "wandb", config.logging.wandb),
     ):
-        if wanted:
+        if is_needed:
             with prefix_errors(key):
                 check_installed(package, extra=package)
     with prefix_errors("device"):
@@ -165,9 +165,9 @@ def _find_start(config: BaseRunConfig, session: Session) -> None:
 
 @contextmanager
 def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBase]:
-    """The environment for training in the block, whose number of environments a function may set.
+    """Open the environment for training; it may set the number of environments.
 
-    With workers it is one like theirs, for its specs.
+    With workers it only provides specs.
     """
     num_envs = config.batch_envs
     with prefix_errors("env.id"):
@@ -209,11 +209,11 @@ def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
 def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
     """Give a task that declares no time limit one of :data:`TIME_LIMIT` frames, and warn of it.
 
-    Without a limit an evaluation might never end. A run to resume keeps what it began with.
+    Without a limit an evaluation might never end. A resumed run keeps the limit it began with.
 
     Args:
-        env: with the id of the task; its ``max_episode_steps`` is set.
-        start: where a run resumes, if it does.
+        env: the options of the task; ``max_episode_steps`` is set in place.
+        start: the checkpoint that the run resumes from, if any.
 
     Raises:
         ConfigError: for an unknown task.
@@ -250,8 +250,8 @@ def warn_of_masks(env: EnvBase, policy: TensorDictModuleBase) -> None:
     """Warn of a policy that ignores the masks of allowed actions that its task gives.
 
     Args:
-        env: of the task.
-        policy: acts in it.
+        env: the environment of the task.
+        policy: the policy that acts in it.
     """
     key = action_mask_key(env)
     if key is not None and key not in policy.in_keys:
@@ -266,11 +266,11 @@ def _warn(text: str) -> None:
 
 
 def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKey]:
-    """The entries of a frame that a run's replay is given.
+    """Return the keys of the entries of a frame that the replay buffer of a run stores.
 
     Args:
-        config: of the run.
-        loss_module: what it reads, and the states of its memory, are among them.
+        config: the options of the run.
+        loss_module: the loss, whose inputs and states of memory are stored.
 
     >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
     >>> from rlkit_sac.objectives import ContinuousSACLoss
@@ -287,16 +287,16 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
 def make_replay(
     config: BaseRunConfig, env: EnvBase, example: TensorDictBase, *, sampler: Sampler | None = None
 ) -> TensorDictReplayBuffer:
-    """The replay buffer of a run, with its prior data, and its part under ``torchrun``.
+    """Return the replay buffer of a run, or of this process under ``torchrun``, with prior data.
 
     Args:
-        config: of the run.
-        env: of :func:`make_envs`.
+        config: the options of the run.
+        env: the environment for training, from :func:`make_envs`.
         example: one transition without batch dimensions, as it will be stored.
-        sampler: draws in place of what the options ask for.
+        sampler: a sampler that replaces the one that the options ask for.
 
     Raises:
-        ConfigError: as of :func:`~rlkit_sac.data.make_replay_buffer`, with the name of an option.
+        ConfigError: as :func:`~rlkit_sac.data.make_replay_buffer`, with the name of the option.
     """
     replay, num_samples = config.replay, config.replay.batch_size
     if config.replay.n_steps > 1:
@@ -308,7 +308,7 @@ def make_replay(
         raise ConfigError(f"replay.batch_size: must be {text}")
     options = replay.arguments() | {"batch_size": num_samples // num_ranks()}
     source = replay.prior_data if isinstance(replay, ReplayConfig) else None
-    # The transitions that were put into the buffer are in its checkpoints.
+    # The checkpoints of a run hold the prior transitions that were put into the buffer.
     if source is not None and (config.resume is None or options["prior_share"] is not None):
         with prefix_errors("replay.prior_data"):
             data = read_prior_data(source, env, gamma=config.loss.gamma)
@@ -326,7 +326,7 @@ def make_replay(
 
 
 def _make_sampler(config: BaseRunConfig, env: EnvBase) -> Sampler | None:
-    """What draws from replay; ``None`` for single transitions, uniformly."""
+    """Return the sampler of the replay buffer; ``None`` draws single transitions uniformly."""
     replay = config.replay
     layout = {"capacity": replay.capacity, **config.replay_layout()}
     steps = StepSampler(**layout) if config.env.frame_stack > 1 else None
@@ -345,7 +345,7 @@ def _make_sampler(config: BaseRunConfig, env: EnvBase) -> Sampler | None:
 
 
 def _check_first_sample(config: BaseRunConfig) -> None:
-    """Refuse to learn before slices or stacks are there."""
+    """Refuse a start of learning before the buffer holds slices or stacks."""
     starts, stack = config.collector.learning_starts, config.env.frame_stack
     frames = config.row_length + stack - 1 + config.replay.n_steps - 1
     if not isinstance(config.collector, CollectorConfig) or frames == 1:
@@ -368,14 +368,14 @@ def run_collector(
     *,
     random_policy: TensorDictModuleBase | None = None,
 ) -> AnyCollector | WorkerCollector:
-    """The collector of a run, in this process or, with ``workers.number``, in others.
+    """Return the collector of a run: in this process, or with ``workers.number`` in workers.
 
     Args:
-        config: of the run.
-        env: of :func:`~rlkit_sac.runs.make_envs`.
-        policy: acts on the environment's device; workers follow its parameters.
-        update: of the run, whose count says when workers need new parameters.
-        random_policy: as of :func:`~rlkit_sac.data.make_collector`.
+        config: the options of the run.
+        env: the environment for training, from :func:`~rlkit_sac.runs.make_envs`.
+        policy: the policy, on the environment's device; workers follow its parameters.
+        update: the update of the run; its count says when workers need new parameters.
+        random_policy: the same argument of :func:`~rlkit_sac.data.make_collector`.
 
     Raises:
         ConfigError: if the workers cannot be started.
@@ -413,9 +413,9 @@ def run_collector(
 
 
 def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
-    """The trainable parameters of a loss, by the name of the step that trains them.
+    """Return the trainable parameters of a loss, grouped by the step that trains them.
 
-    Without an actor, a value network or a learned temperature there is no group of that name.
+    A loss without an actor, a value network or a learned temperature has no such group.
 
     Args:
         loss_module: a loss of the soft actor-critic family.
@@ -442,13 +442,13 @@ def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
 
 
 def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
-    """The steps of ``config.order``, in its order.
+    """Return the steps of the update, in the order of ``config.order``.
 
-    A step on parameters that the loss does not train, such as a fixed temperature, is left out.
+    Steps on parameters that the loss does not train, such as a fixed temperature, are left out.
 
     Args:
-        config: order, periods, and where losses are computed anew.
-        groups: names from :func:`parameter_groups`; each is also that of its optimizer.
+        config: the order and periods of the steps, and the steps that recompute their losses.
+        groups: the names from :func:`parameter_groups`; optimizers have the same names.
 
     >>> update_steps(UpdateConfig(order=["qvalue", "alpha", "target"]), ["actor", "qvalue"])
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]

@@ -36,18 +36,20 @@ _NAME = re.compile(r"step_([0-9]+)")
 
 
 def step_folders(checkpoints: Path, with_file: str = MANIFEST) -> dict[int, Path]:
-    """The complete checkpoints of a run, or those with another file, by frames, oldest first.
+    """Return the folders of a run's checkpoints that hold a file, by frames, oldest first.
+
+    A checkpoint with its manifest is complete.
 
     >>> step_folders(Path("nowhere"))
     {}
     """
     folders = (file.parent for file in checkpoints.glob(f"step_*/{with_file}"))
-    found = {frames: folder for folder in folders if (frames := step_of(folder)) is not None}
-    return dict(sorted(found.items()))
+    steps = {frames: folder for folder in folders if (frames := step_of(folder)) is not None}
+    return dict(sorted(steps.items()))
 
 
 def step_of(folder: Path) -> int | None:
-    """The frames in the name of a checkpoint folder; ``None`` for any other name.
+    """Return the frames in the name of a checkpoint folder; ``None`` for any other name.
 
     >>> step_of(Path("checkpoints/step_500")), step_of(Path("checkpoints"))
     (500, None)
@@ -61,12 +63,12 @@ class Checkpoint:
     """One checkpoint, whose files are checked when they are read.
 
     Attributes:
-        folder: where it is.
-        frames: of the run.
+        folder: the folder of the checkpoint.
+        frames: frames of the run at the checkpoint.
         files: checksums of the files in the folder, by name.
-        segments: those of replay files, by name, oldest first.
-        config: options of the run, by dotted key.
-        tree: the state, JSON values that refer to tensors.
+        segments: checksums of the replay files, by name, oldest first.
+        config: the options of the run, by dotted key.
+        tree: the state as JSON values that refer to tensors.
     """
 
     folder: Path
@@ -78,14 +80,14 @@ class Checkpoint:
 
     @classmethod
     def find(cls, path: Path | str) -> Checkpoint:
-        """The checkpoint that a path means.
+        """Return the checkpoint that a path names.
 
         Args:
             path: a run directory, for its newest checkpoint, or one of its
                 ``checkpoints/step_<frames>``.
 
         Raises:
-            ConfigError: if there is none, or naming the file that is damaged.
+            ConfigError: if there is no checkpoint, or a file of it is damaged.
 
         >>> Checkpoint.find("nowhere")
         Traceback (most recent call last):
@@ -93,7 +95,7 @@ class Checkpoint:
         rlkit_sac.errors.ConfigError: nowhere is not a folder; give a run directory, or one of ...
         """
         path = Path(path)
-        if not os.path.isdir(path):  # also of a name that is too long
+        if not os.path.isdir(path):  # unlike `Path.is_dir`, raises nothing for a name too long
             text = "give a run directory, or one of its checkpoints/step_<frames>"
             raise ConfigError(f"{path} is not a folder; {text}")
         for folder in (path, path.resolve()):  # a link to a checkpoint, or "." inside of one
@@ -128,7 +130,7 @@ class Checkpoint:
         return self.folder.parent.parent
 
     def content(self, name: str) -> bytes:
-        """A file of the folder, or a replay file.
+        """Return the content of a file of the folder, or of a replay file.
 
         Raises:
             RunError: naming the file, if it is missing, cut short or changed.
@@ -138,7 +140,7 @@ class Checkpoint:
         return read_checked(file, (self.segments if is_segment else self.files)[name])
 
     def state(self) -> dict[str, Any]:
-        """The nested state.
+        """Return the nested state of the run.
 
         Raises:
             RunError: as :meth:`content`.
@@ -146,7 +148,7 @@ class Checkpoint:
         return join_state(self.tree, safetensors.torch.load(self.content(STATE)))
 
     def replay(self) -> Iterator[tuple[int, TensorDictBase]]:
-        """The number of the first transition of each segment, and its transitions ``[n]``.
+        """Yield the number of the first transition of each segment, and its transitions ``[n]``.
 
         Raises:
             RunError: as :meth:`content`.
@@ -160,7 +162,7 @@ class Checkpoint:
             yield start, rows
 
     def check(self) -> None:
-        """Read every file.
+        """Read every file and check it.
 
         Raises:
             RunError: as :meth:`content`.
@@ -170,11 +172,11 @@ class Checkpoint:
 
 
 def describe_damage(folder: Path, error: Exception) -> str:
-    """One line for a checkpoint that cannot be used, with the newest older one that can.
+    """Return a line on a damaged checkpoint that names the newest older one that is intact.
 
     Args:
         folder: the checkpoint, ``checkpoints/step_<frames>``.
-        error: what is wrong with it.
+        error: the error that its use raised.
     """
     intact = None
     for frames, path in step_folders(folder.parent).items():
@@ -187,7 +189,7 @@ def describe_damage(folder: Path, error: Exception) -> str:
 
 
 def segment_range(name: str) -> tuple[int, int]:
-    """First number of a segment, and the one after its last.
+    """Return the first number of a segment, and the number after its last.
 
     >>> segment_range("segment_0-500.safetensors")
     (0, 500)

@@ -30,7 +30,7 @@ from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomica
 from rlkit_sac.runs.stop import interrupt_behind
 
 FORMAT_VERSION = 1
-# What describes one session of a run, from its start to its end.
+# The facts of one session of a run, from its start to its end.
 _SESSION = (
     *("command", "script", "host", "pid", "started", "finished", "status", "error"),
     *("frames", "updates", "device", "versions", "git_revision", "resumed_at", "exact"),
@@ -41,21 +41,21 @@ _PACKAGES = ("torch", "torchrl", "tensordict", "gymnasium", "numpy")
 class RunDirectory:
     """One run on disk, locked against other processes while the ``with`` block lasts.
 
-    :meth:`begin` writes the status ``running`` to ``run.json``; leaving then writes ``finished``,
-    ``interrupted`` (by a signal) or ``failed`` with the error. A process that is killed leaves
-    ``running`` and no lock: the system drops the lock with the process.
+    :meth:`begin` writes the status ``running`` to ``run.json``. The end of the block writes
+    ``finished``, ``interrupted`` (by a signal) or ``failed`` with the error. A process that is
+    killed leaves ``running`` and no lock: the system drops the lock with the process.
 
     Args:
         path: a directory made by `RunDirectory.create`, by this process or an earlier one.
-        followed: whether another process of the run writes it, and this one does nothing.
+        followed: if true, another process of the run writes the files, and this one writes nothing.
 
     Attributes:
-        path: the directory, absolute.
+        path: the directory.
         tables: the CSV files, by name.
         info: the content of ``run.json``.
 
     Raises:
-        ConfigError: if ``run.json`` is missing or not that of a run.
+        ConfigError: if ``run.json`` is missing or does not describe a run.
 
     >>> import tempfile
     >>> from rlkit_sac.config import EnvConfig
@@ -84,7 +84,7 @@ class RunDirectory:
         """Make ``root/recipe/task/time-seedN`` with ``config.yaml`` and ``run.json``.
 
         Args:
-            config: a configuration dataclass; ``config.yaml`` holds every value of it.
+            config: a configuration dataclass; ``config.yaml`` holds all its values.
             recipe: name of the recipe.
             task: id of the environment; characters unfit for a file name become ``-``.
             seed: seed of the run.
@@ -122,22 +122,22 @@ class RunDirectory:
         _write_info(self.path / "run.json", self.info)
 
     def state_dict(self) -> dict[str, Any]:
-        """The position of each table."""
+        """Return the position of each table."""
         return {name: log.state_dict() for name, log in self.tables.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return to a state: :meth:`begin` removes the rows after it.
+        """Return to a state; :meth:`begin` removes the rows after it.
 
         Raises:
-            RunError: if a table is no longer what it was.
+            RunError: if a table has lost rows.
         """
         for name, log in self.tables.items():
             log.load_state_dict(state[name])
 
     def begin(self, **facts: Any) -> None:
-        """Start writing: tables where they stopped, ``run.json`` with the status ``running``.
+        """Go on with the tables, and write the status ``running`` to ``run.json``.
 
-        What ``run.json`` holds of an earlier session of this run moves to its list ``sessions``.
+        The facts of an earlier session in ``run.json`` move to its list ``sessions``.
 
         Args:
             facts: JSON values to add, as in :meth:`update_info`.
@@ -147,7 +147,7 @@ class RunDirectory:
         """
         for log in self.tables.values():
             log.cut()
-        for leftover in self.path.glob(".*.partial"):  # of a process that was killed
+        for leftover in self.path.glob(".*.partial"):  # a killed process left them
             leftover.unlink()
         if self.info["status"] != "created":
             last = {name: self.info.get(name) for name in _SESSION}
@@ -163,7 +163,7 @@ class RunDirectory:
 
         Args:
             table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
-            row: as in :meth:`CSVLog.write`.
+            row: the row, as :meth:`CSVLog.write` takes it.
 
         Raises:
             RunError: as :meth:`CSVLog.write`.
@@ -220,14 +220,14 @@ def write_config(path: Path, config: Any) -> str:
 class CSVLog:
     """A CSV file that grows by whole rows, so that a reader at any moment sees a valid table.
 
-    Each row is one unbuffered write that ends in a newline. One with further columns adds them to
-    the table, where the rows before have empty cells. Floats keep every digit, ``None`` is an empty
+    Each row is one unbuffered write that ends in a newline. A row with further columns adds them to
+    the table, with empty cells in the rows before. Floats keep every digit, ``None`` is an empty
     cell, booleans are ``true`` and ``false``, lists are JSON. pandas reads such a file with
     ``read_csv(path)``; before version 3.1 it needs ``float_precision="round_trip"`` to keep the
     last digit.
 
     Args:
-        path: the file; created by the first row, and must not exist before it unless
+        path: the file, which the first row creates. It must not exist before, unless
             :meth:`load_state_dict` is called.
 
     >>> import tempfile
@@ -248,7 +248,7 @@ class CSVLog:
         """Append one row.
 
         Args:
-            row: column name to value: a number, NumPy or torch scalar, string, boolean, list
+            row: the value of each column: a number, NumPy or torch scalar, string, boolean, list
                 of numbers, or ``None``.
 
         Raises:
@@ -269,10 +269,10 @@ class CSVLog:
         self._rows += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of rows, which are synced to disk.
+        """Sync the rows to disk, and return their number.
 
         Raises:
-            RunError: if they cannot be.
+            RunError: if they cannot be synced.
         """
         if self._file is not None:
             with os_errors_named(f"cannot write {self.path}"):
@@ -280,7 +280,7 @@ class CSVLog:
         return {"rows": self._rows}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return to a number of rows; :meth:`cut` then removes what was written after them.
+        """Return to a number of rows; :meth:`cut` then removes the later ones.
 
         Raises:
             RunError: if the table has fewer rows than it had.
@@ -310,12 +310,12 @@ class CSVLog:
             self._file.seek(size)
 
     def close(self) -> None:
-        """Close the file; rows already written need no closing to be safe."""
+        """Close the file; rows that were written are safe without it."""
         if self._file is not None:
             self._file.close()
 
     def _whole_lines(self) -> list[bytes]:
-        """The header and the complete rows of the file."""
+        """Return the header and the complete rows of the file."""
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.is_file() else []
         return [line for line in lines if line.endswith(b"\n")]
 
@@ -325,11 +325,11 @@ class CSVLog:
         empty = b"," * (len(columns) - len(self._columns)) + b"\n"
         self.close()
         write_atomically(self.path, _lines([columns]) + b"".join(r[:-1] + empty for r in rows))
-        self.cut()  # which opens it again
+        self.cut()  # opens the file again
 
 
 def read_evaluations(run_path: Path) -> pd.DataFrame:
-    r"""The complete rows of ``evaluations.csv``, none without this file.
+    r"""Return the complete rows of ``evaluations.csv``; none without this file.
 
     Args:
         run_path: the run directory.
@@ -347,7 +347,7 @@ def read_evaluations(run_path: Path) -> pd.DataFrame:
 
 
 def best_frames(evaluations: pd.DataFrame, *, among: Collection[int]) -> int | None:
-    """Frames of the best evaluation, by ``return_mean``; the last of equal ones.
+    """Return the frames of the best evaluation, by ``return_mean``; the last of equal ones.
 
     Args:
         evaluations: rows of ``evaluations.csv``.
@@ -366,7 +366,7 @@ def best_frames(evaluations: pd.DataFrame, *, among: Collection[int]) -> int | N
 
 
 def file_name(text: str) -> str:
-    """A text as the name of a file or folder: characters unfit for one become ``-``."""
+    """Return a text as a file name: unfit characters become ``-``."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100] or "unnamed"
 
 
@@ -400,7 +400,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _git_revision() -> str | None:
-    """Commit of this package's checkout, with ``-dirty`` where files differ from it."""
+    """Return the commit of this package's checkout, with ``-dirty`` if files were changed."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -423,7 +423,7 @@ def _lines(rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A value as ``csv`` writes it: with every digit of a float, and nothing for ``None``."""
+    """Return a value for ``csv``, which keeps every digit of a float and leaves ``None`` empty."""
     if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
         value = value.tolist()
     return json.dumps(value) if isinstance(value, bool | list | tuple) else value

@@ -1,4 +1,4 @@
-"""Evaluation of a policy without effect on the training that it interrupts, and random streams."""
+"""Evaluation of a policy without effect on the training it interrupts, and random streams."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _ENDLESS = (
     "(env.max_episode_steps)"
 )
 
-# Frames whose numbers are checked at once, which takes less time than one by one.
+# The frames that are checked for NaN at once, which is faster than one by one.
 _CHECKED_TOGETHER = 50
 
-# They mark the sequences of seeds that are derived from a run's seed.
+# This number marks the seeds of evaluations among those derived from a run's seed.
 _EVALUATION = 1
 
 
@@ -48,10 +48,10 @@ class EvaluationResult:
     """Undiscounted returns and lengths of the evaluated episodes.
 
     Args:
-        returns: sum of rewards of each episode, float64 ``[episodes]``; of vector rewards their
-            weighted sum.
+        returns: sum of rewards of each episode, float64 ``[episodes]``; a weighted sum of vector
+            rewards.
         lengths: frames of each episode, int64 ``[episodes]``.
-        returns_per_dimension: of vector rewards, float64 ``[episodes, M]``.
+        returns_per_dimension: the returns of vector rewards, float64 ``[episodes, M]``.
 
     >>> result = EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20]))
     >>> result.row(frames=500, seconds=1.5)["return_mean"]
@@ -70,7 +70,7 @@ class EvaluationResult:
             seconds: wall time since the run began.
 
         Returns:
-            the columns; ``return_std`` is that of the population (divided by ``episodes``).
+            The columns; ``return_std`` is the population's (divided by ``episodes``).
         """
         vectors = self.returns_per_dimension
         return {
@@ -88,11 +88,11 @@ class EvaluationResult:
 
 
 def per_dimension(name: str, values: Sequence[_T]) -> dict[str, _T]:
-    """Columns for each dimension of a vector reward; none for a scalar one.
+    """Return a column for each dimension of a vector reward; none for a scalar one.
 
     Args:
-        name: of the column, to which the number of the dimension is added.
-        values: one for each dimension.
+        name: the name of the columns, to which the number of the dimension is added.
+        values: a value for each dimension.
 
     >>> per_dimension("return", [3.0, -1.0]), per_dimension("return", [3.0])
     ({'return_0': 3.0, 'return_1': -1.0}, {})
@@ -101,12 +101,14 @@ def per_dimension(name: str, values: Sequence[_T]) -> dict[str, _T]:
 
 
 def evaluation_env(task: EnvConfig, *, episodes: int, **options: Any) -> EnvBase:
-    """The environment of evaluations: one, or as many as the episodes where one step does all.
+    """Return the environment for evaluations.
+
+    A task that steps several environments at once gets one for each episode.
 
     Args:
-        task: as evaluations have it.
-        episodes: of an evaluation.
-        options: further ones of :func:`~rlkit_sac.envs.make_env`.
+        task: the options of the task in evaluations.
+        episodes: number of episodes of an evaluation.
+        options: further arguments of :func:`~rlkit_sac.envs.make_env`.
 
     >>> evaluation_env(EnvConfig("torchrl.envs:PendulumEnv"), episodes=5).batch_size
     torch.Size([5])
@@ -131,24 +133,24 @@ def evaluate(
 
     The environment and all random generators are seeded afresh from ``seed``, so every call
     has the same initial states. Afterwards the generators of Python, NumPy and PyTorch and the
-    training mode of each submodule are as before. Several environments are run in rounds of one
+    training mode of each submodule are restored. Several environments are run in rounds of one
     episode each: taking whichever episodes end first would favor short ones. The memory of a policy
-    runs through each episode.
+    lasts for an episode.
 
     Args:
         policy: the acting module.
-        env: for evaluations alone, on the policy's device: what :func:`~rlkit_sac.envs.make_env`
-            returned, also with further transforms, or another environment of TorchRL. Returns are
-            the sums of the rewards as the task gives them, the entry ``episode_reward``; without
-            such an entry those of ``reward``.
+        env: an environment for evaluations alone, on the policy's device: from
+            :func:`~rlkit_sac.envs.make_env`, also with further transforms, or another environment
+            of TorchRL. Returns are the sums of the task's own rewards in the entry
+            ``episode_reward``; without such an entry, the sums of ``reward``.
         episodes: number of episodes, at least 1.
-        seed: seed of the evaluation; choose another than that of training.
-        deterministic: act with the mode of the policy, or with a sample.
+        seed: seed of the evaluation; choose another one than for training.
+        deterministic: if true, act with the mode of the policy, otherwise with a sample.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Raises:
-        RunError: for an episode without end, and for NaN or infinity from the environment or the
-            policy, with the frame of the episode.
+        RunError: for an episode that does not end, and for NaN or infinity from the environment or
+            the policy, with the frame of the episode.
         EnvironmentFault: for an exception inside the environment.
 
     >>> from rlkit_sac.envs import make_env
@@ -174,7 +176,7 @@ def evaluate(
                 _first_episodes_of_torchrl, env_with_states(env, policy), policy
             )
         for done in range(0, episodes, num_envs):
-            # Reseeding each round keeps its initial states the same, however long the last took.
+            # Reseeding each round keeps its initial states the same, whatever the last round drew.
             env.set_seed(seed + done)
             try:
                 ended = first_episodes(min(num_envs, episodes - done))
@@ -191,7 +193,7 @@ def evaluate(
 
 
 def _first_episodes(loop: ActingLoop, count: int) -> dict[int, tuple[NDArray[Any], int]]:
-    """Return ``[M]`` and length of the next episode of the first environments, by their index."""
+    """Return the return ``[M]`` and length of the next episode of ``count`` environments."""
     ended: dict[int, tuple[NDArray[Any], int]] = {}
     keys = ("done", "episode_reward", "step_count")
     done, sums, counts = (loop.frame.arrays["next", key] for key in keys)
@@ -212,7 +214,7 @@ def _first_episodes(loop: ActingLoop, count: int) -> dict[int, tuple[NDArray[Any
 def _first_episodes_of_torchrl(
     env: EnvBase, policy: TensorDictModuleBase, count: int
 ) -> dict[int, tuple[NDArray[Any], int]]:
-    """As :func:`_first_episodes`, stepping the environment with all its transforms."""
+    """Return the same as :func:`_first_episodes`, for an environment with transforms."""
     state, number = env.reset(), env.batch_size.numel()
     ended: dict[int, tuple[NDArray[Any], int]] = {}
     sums: Any = 0.0
@@ -244,7 +246,7 @@ def seed_everything(seed: int) -> None:
     """Seed the global generators of Python, NumPy and PyTorch (all devices).
 
     Args:
-        seed: from 0 to 2**32 - 1.
+        seed: a number from 0 to 2**32 - 1.
 
     >>> seed_everything(0)
     """
@@ -254,10 +256,10 @@ def seed_everything(seed: int) -> None:
 
 
 def evaluation_seed(seed: int) -> int:
-    """The seed of a run's evaluations, different from that of its training and of other runs.
+    """Return the seed of a run's evaluations; training and other runs have other seeds.
 
     Args:
-        seed: of the run, from 0 to 2**32 - 1.
+        seed: the seed of the run, from 0 to 2**32 - 1.
 
     >>> evaluation_seed(0), evaluation_seed(1)
     (3964924996, 1189033389)
@@ -270,7 +272,7 @@ def separate_random_streams(seed: int) -> Iterator[None]:
     """Seed all global generators for the block, and restore them afterwards.
 
     Args:
-        seed: as in `seed_everything`.
+        seed: a number from 0 to 2**32 - 1.
 
     >>> seed_everything(0)
     >>> with separate_random_streams(1):

@@ -57,9 +57,9 @@ def export_policy(
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
         path: the file; its folder is made where missing.
         format: ``"onnx"``, or ``"torch"`` for a program that ``torch.export.load`` reads.
-        which: the newest checkpoint of the run, or that of the best evaluation.
-        into: as for :func:`~rlkit_sac.runs.load_policy`, for networks that the package does not
-            build.
+        which: the newest checkpoint of the run, or the checkpoint of the best evaluation.
+        into: the same argument of :func:`~rlkit_sac.runs.load_policy`, for networks that the
+            package does not build.
 
     Returns:
         ``rlkit_sac_version``, ``task``, and types and shapes of ``inputs`` and ``outputs`` by their
@@ -186,7 +186,7 @@ _WRITERS = {"onnx": _onnx, "torch": _torch}
 
 
 def _example(act: Act, number: int, step: int = 0, state: Any = None) -> tuple[Any, ...]:
-    """N observations at random, and what else :meth:`Act.inputs` takes."""
+    """Return N random observations, and the other arguments of :meth:`Act.inputs`."""
     is_init = mask = None
     space = batch_space(act.task.observe.space, number)
     space.seed(number + 10 * step)

@@ -20,7 +20,7 @@ from rlkit_sac.errors import RunError
 
 @contextlib.contextmanager
 def os_errors_named(text: str) -> Iterator[None]:
-    """In the block an `OSError` becomes a `RunError` that says what failed, and why.
+    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
 
     Args:
         text: the beginning of the message.
@@ -100,12 +100,12 @@ def make_new_folder(parent: Path, name: str) -> Path:
 
 
 def sha256(content: bytes) -> str:
-    """The SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_checked(file: Path, digest: str | None) -> bytes:
-    """The content of a file, which must have this :func:`sha256`.
+    """Return the content of a file, which must have this :func:`sha256`.
 
     Raises:
         RunError: if it cannot be read, or is damaged.
@@ -118,7 +118,7 @@ def read_checked(file: Path, digest: str | None) -> bytes:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of a JSON object without its entry ``sha256``."""
+    """Return the SHA-256 of a JSON object without its entry ``sha256``."""
     return sha256(json.dumps(content, sort_keys=True).encode())
 
 
@@ -126,8 +126,8 @@ def read_described(file: Path, *, version: int) -> dict[str, Any]:
     """Read a JSON object that has a ``format_version`` and, as ``sha256``, its :func:`checksum`.
 
     Args:
-        file: where it is.
-        version: the format version that can be read.
+        file: the path of the file.
+        version: the only format version that is read.
 
     Returns:
         The object without ``sha256``.
@@ -145,7 +145,7 @@ def read_described(file: Path, *, version: int) -> dict[str, Any]:
 
 
 def split_state(state: Any) -> tuple[Any, dict[str, Tensor]]:
-    """Take a nested state apart.
+    """Split a nested state into JSON values and named tensors.
 
     Args:
         state: JSON values, tensors and NumPy arrays in lists, tuples and mappings with any keys.
@@ -189,7 +189,7 @@ def split_state(state: Any) -> tuple[Any, dict[str, Tensor]]:
 
 
 def join_state(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Put a state that :func:`split_state` took apart together again.
+    """Join the parts of a state that :func:`split_state` returned.
 
     Raises:
         KeyError: for a tensor that is missing.

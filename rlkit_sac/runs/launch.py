@@ -27,11 +27,12 @@ Config = TypeVar("Config")
 
 @dataclass
 class Session:
-    """What a run is started with besides its options, handed on from the entry point.
+    """The arguments of a run besides its options, passed on from the entry point.
 
     Attributes:
-        callback: called with the :class:`TrainingRun` at the end of each step; true ends the run.
-        env_function: whether a Python function makes the environments, which no option names.
+        callback: a function called with the :class:`TrainingRun` at the end of each step; true ends
+            the run.
+        env_function: if true, a Python function that no option names makes the environments.
         start: the checkpoint that the run resumes from.
         directory: the directory of the run to resume.
     """
@@ -48,8 +49,8 @@ class Session:
             path: a run directory, or one of its checkpoints.
 
         Raises:
-            ConfigError: as :meth:`Checkpoint.find`, for a damaged ``run.json``, and for a run whose
-                environments a function made that is not there.
+            ConfigError: as :meth:`Checkpoint.find`, for a damaged ``run.json``, and if a function
+                made the environments of the run but is not given now.
         """
         start = Checkpoint.find(path)
         directory = RunDirectory(start.run_path)
@@ -68,15 +69,15 @@ def run_recipe(
     """Parse the command line and call ``main(config)``, reporting known errors in one line each.
 
     A recipe whose configuration has ``seed`` and ``resume`` also takes ``--seeds 0,1,2`` and
-    ``--jobs N``, which run the same command once for each seed, see `run_seeds`. The options are
-    checked as a whole before anything runs, machine and task by
-    :func:`~rlkit_sac.runs.make_envs`, or before the first of several seeds.
+    ``--jobs N``, which run the same command once for each seed, see `run_seeds`. All options are
+    checked before anything runs. :func:`~rlkit_sac.runs.make_envs` checks the machine and the task;
+    with several seeds this happens before the first one.
 
     Exit codes: 2 for `ConfigError`, 1 for any other `RlkitSacError`, 130 for Ctrl-C, 143 for
-    SIGTERM and 129 for SIGHUP, which close everything that is open, 75 for ``time_limit``. Any
-    other exception is a bug and keeps its traceback. If a run had begun, the last lines say where
-    it lies and how to resume it. Output that cannot be written, as into a closed pipe, changes none
-    of this.
+    SIGTERM, 129 for SIGHUP, 75 for ``time_limit``. Signals close everything that is open. Any
+    other exception is a bug and keeps its traceback. If a run had begun, the last lines name its
+    directory and say how to resume it. Output into a closed pipe is dropped and changes none of
+    this.
 
     Args:
         main: the recipe; it returns the run directory.
@@ -110,11 +111,12 @@ def run_recipe(
             if isinstance(error, SystemExit) and not is_interrupted:
                 raise
             is_bug = not (is_interrupted or isinstance(error, RlkitSacError))
-            told = answer_parent(error=summary(error) if is_bug else str(error))
+            parent_told = answer_parent(error=summary(error) if is_bug else str(error))
             if is_bug:
                 note_results(error)
                 raise
-            if not (told and isinstance(error, ConfigError)):  # the same for all
+            # A wrong option is the same for all seeds: the parent reports it once.
+            if not (parent_told and isinstance(error, ConfigError)):
                 text = describe_failure(error)
                 print(indent(text, f"[rank {rank()}] ") if rank() else text, file=sys.stderr)
             raise SystemExit(exit_code(error)) from None
@@ -122,11 +124,11 @@ def run_recipe(
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code for what ended a run.
+    """Return the exit code for the error that ended a run.
 
     Args:
-        error: 128 plus the signal for an interrupt, 75 for the time limit, 2 for a `ConfigError`, 1
-            for all else.
+        error: the exception. An interrupt gives 128 plus the signal, the time limit 75, a
+            `ConfigError` 2, anything else 1.
 
     >>> exit_code(KeyboardInterrupt()), exit_code(ConfigError()), exit_code(ZeroDivisionError())
     (130, 2, 1)
@@ -142,14 +144,14 @@ def call_recipe(
 ) -> Path:
     """Call the function ``main`` of a recipe, with signals that close everything that is open.
 
-    That of a run is called with the session too, others, such as that of a sweep, with their
+    The recipe of a run also receives the session. Others, such as a sweep, receive their
     configuration alone.
 
     Args:
         main: the recipe.
         config: its configuration.
-        session: what the run is started with besides.
-        where: how errors name the options that were given, by dotted key.
+        session: the callback and the checkpoint that the run is started with.
+        where: the names that errors use for the given options, by dotted key.
 
     Returns:
         The run directory.
@@ -167,10 +169,12 @@ def call_recipe(
 
 
 def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
-    """The configuration of a run: defaults, then a run to resume, ``--config`` files and options.
+    """Return the configuration of a run.
 
-    :func:`~rlkit_sac.runs.make_envs` checks the machine, the task and the run to resume, when the
-    recipe is called with it.
+    Later sources replace earlier ones: defaults, the run to resume, ``--config`` files, options.
+
+    :func:`~rlkit_sac.runs.make_envs` checks the machine, the task and the run to resume when the
+    recipe is called.
 
     Args:
         config_class: a recipe's configuration dataclass.
@@ -184,8 +188,8 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     3
     """
     config = config_class()
-    given = sys.argv[1:] if argv is None else argv
-    _, problems = set_options([config], given, stored_options=Session().find_start)
+    arguments = sys.argv[1:] if argv is None else argv
+    _, problems = set_options([config], arguments, stored_options=Session().find_start)
     refuse(problems)
     return config
 
@@ -193,7 +197,7 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
 def _parse(
     config_class: type[Config], argv: Sequence[str], session: Session
 ) -> tuple[Config, SeedsConfig, dict[str, str]]:
-    """The configuration, the seeds to run, and where each option was set."""
+    """Return the configuration, the seeds to run, and where each option was set."""
     config, several = config_class(), SeedsConfig()
     configs = [several, config] if {"seed", "resume"} <= vars(config).keys() else [config]
     where, problems = set_options(configs, argv, stored_options=session.find_start)

@@ -1,4 +1,4 @@
-"""The log of a run: what it counts, the rows of its tables, and what it says at its end."""
+"""The log of a run: its counters, the rows of its tables, and the summary at its end."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult, per_dimension
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 
-# Of metrics.csv, besides the scalars of updates and those of a user.
+# The columns of metrics.csv besides the scalars of updates and the user's metrics.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
 _OF_EPISODES = tuple(("next", n) for n in ("done", "terminated", "episode_reward", "step_count"))
-# What `load_runs` puts before them, and the numbers of the bar.
+# The columns that `load_runs` adds, and the numbers of the progress bar.
 _TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
 
 
@@ -31,19 +31,21 @@ class TrainingLog:
     """Counts frames and updates, and writes the rows of the tables.
 
     Args:
-        run: where the tables are.
-        progress: the bar to move.
-        scalar_names: of what :meth:`updated` receives, the columns of ``metrics.csv``.
-        started: ``time.perf_counter()`` at the start of the run; ``seconds`` count from there.
-        processes: how many collect at the same time, this one among them; their frames count too.
+        run: the run directory with the tables.
+        progress: the progress bar.
+        scalar_names: names of the scalars that :meth:`updated` receives, columns of
+            ``metrics.csv``.
+        started: ``time.perf_counter()`` at the start of the run, where ``seconds`` is 0.
+        processes: number of processes that collect at the same time, with this one; the frames of
+            all are counted.
 
     Attributes:
-        run: where the tables are.
-        progress: the bar.
+        run: the run directory with the tables.
+        progress: the progress bar.
         latest: numbers for the progress bar, by name.
-        last_row: frames and seconds at the last row of ``metrics.csv``; 0 frames before any.
+        last_row: frames and seconds at the last row of ``metrics.csv``; 0 frames before the first.
         evaluations: mean, deviation and number of the returns of each evaluation, by frames.
-        loggers: what else receives the rows of the tables, if anything.
+        loggers: TensorBoard and W&B, which receive the rows of the tables, if any.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class TrainingLog:
         self.updates = 0
         self.run, self.progress, self._processes = run, progress, processes
         self._scalar_names = tuple(scalar_names)
-        self._average, self._own = MetricsAverage(), MetricsAverage()
+        self._average, self._extra_metrics = MetricsAverage(), MetricsAverage()
         self._started = started
         self.last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
@@ -68,7 +70,7 @@ class TrainingLog:
         self.loggers: RunLoggers | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and the averages so far for the next row of ``metrics.csv``."""
+        """Return the counters, and the averages so far for the next row of ``metrics.csv``."""
         self._write_episodes()
         return {
             "frames": self.frames,
@@ -77,17 +79,17 @@ class TrainingLog:
             "latest": dict(self.latest),
             "last_row": self.last_row,
             "average": self._average.state_dict(),
-            "own": self._own.state_dict(),
+            "own": self._extra_metrics.state_dict(),
             "evaluations": self.evaluations,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state; ``seconds`` continue from those it had."""
+        """Continue from a state; its ``seconds`` go on counting."""
         self.frames, self.updates = state["frames"], state["updates"]
         self._started = time.perf_counter() - state["seconds"]
         self.last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
-        self._own.load_state_dict(state["own"])
+        self._extra_metrics.load_state_dict(state["own"])
         self.latest.update(state["latest"])
         self.evaluations = state["evaluations"]
         self.progress.start_at(self.frames)
@@ -106,7 +108,7 @@ class TrainingLog:
 
         Args:
             batch: collected frames.
-            options: further ones of :func:`finished_episodes`.
+            options: further arguments of :func:`finished_episodes`.
         """
         self._row_options = options
         self.frames += batch.numel() * self._processes
@@ -135,16 +137,17 @@ class TrainingLog:
         """Keep metrics of a user for the next row.
 
         Raises:
-            ConfigError: for the name of a column of the package, and what is no number.
+            ConfigError: for a name that is a column of the package, and a value that is no number.
         """
         taken = {*_COLUMNS, *_TAKEN, *self._scalar_names}.intersection(values)
         if taken:
             raise ConfigError(f"a run has {min(taken)!r} already: log another name")
         if not values:
             return
-        own = {name: _number(name, value) for name, value in values.items()}
-        self._own.add({name: torch.tensor(own[name], dtype=torch.float64) for name in own})
-        self.latest |= own
+        numbers = {name: _number(name, value) for name, value in values.items()}
+        tensors = {name: torch.tensor(x, dtype=torch.float64) for name, x in numbers.items()}
+        self._extra_metrics.add(tensors)
+        self.latest |= numbers
 
     def write_metrics(self) -> None:
         """Write a row of ``metrics.csv`` over the updates since the last one."""
@@ -156,7 +159,7 @@ class TrainingLog:
         moment = self.frames, self.updates, self.seconds, rate
         row: dict[str, Any] = dict(zip(_COLUMNS, moment, strict=True))
         row |= {name: values.get(name) for name in self._scalar_names}
-        self._write("metrics", row | self._own.compute())
+        self._write("metrics", row | self._extra_metrics.compute())
         self.latest |= {name: value for name, value in values.items() if name.startswith("alpha")}
 
     def evaluated(self, result: EvaluationResult) -> bool:
@@ -173,18 +176,18 @@ class TrainingLog:
         return self.best_evaluation() == self.frames
 
     def best_evaluation(self, among: Collection[int] | None = None) -> int | None:
-        """Frames of the best evaluation, the last of equal ones; ``None`` without any.
+        """Return the frames of the best evaluation, the last of equal ones; ``None`` without any.
 
         Args:
-            among: frames to choose from. Default: all.
+            among: the frames to choose from. Default: all.
         """
-        found = self.evaluations.keys() if among is None else self.evaluations.keys() & set(among)
-        return max(found, key=lambda frames: (self.evaluations[frames][0], frames), default=None)
+        candidates = set(self.evaluations) if among is None else set(self.evaluations) & set(among)
+        return max(candidates, key=lambda n: (self.evaluations[n][0], n), default=None)
 
-    def reached(self, wanted: float | None) -> bool:
-        """Whether the evaluation at this frame, if there was one, had this mean return."""
-        found = self.evaluations.get(self.frames)
-        return wanted is not None and found is not None and found[0] >= wanted
+    def reached(self, stop_at: float | None) -> bool:
+        """Return whether an evaluation at this frame had this mean return or more."""
+        evaluation = self.evaluations.get(self.frames)
+        return stop_at is not None and evaluation is not None and evaluation[0] >= stop_at
 
     def _write(self, table: str, row: Mapping[str, Any]) -> None:
         self.run.write(table, row)
@@ -207,15 +210,15 @@ def finished_episodes(
     most_rows: int | None = None,
     processes: int = 1,
 ) -> list[dict[str, Any]]:
-    """A row of ``episodes.csv`` for each episode that ends in a batch, in the order of their ends.
+    """Return a row of ``episodes.csv`` for each episode that ends in a batch, first ends first.
 
     Args:
         batch: collected frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         frames: frames of the run before this batch.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
-        most_rows: of more episodes than these there is one row of means, with their number as
-            ``episodes``, and ``env`` empty. Default: no limit.
-        processes: how many collect at the same time.
+        most_rows: the limit of rows. More episodes become one row of means, with their number as
+            ``episodes`` and an empty ``env``. Default: no limit.
+        processes: number of processes that collect at the same time.
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
@@ -276,7 +279,7 @@ class MetricsAverage:
         self._parts: dict[tuple[str, ...], tuple[int, Tensor, Tensor, Tensor]] = {}
 
     def add(self, scalars: Mapping[str, Tensor]) -> None:
-        """Take in the scalars of one update."""
+        """Add the scalars of one update."""
         names = tuple(scalars)
         values = torch.stack(tuple(scalars.values())).detach()
         if names not in self._parts:
@@ -284,12 +287,12 @@ class MetricsAverage:
             return
         count, *reduced = self._parts[names]
         # A state may come from another device.
-        total, low, high = (each.to(values.device) for each in reduced)
+        total, low, high = (tensor.to(values.device) for tensor in reduced)
         total, low, high = total + values, torch.minimum(low, values), torch.maximum(high, values)
         self._parts[names] = count + 1, total, low, high
 
     def compute(self) -> dict[str, float]:
-        """The reduced values since the last call, in the order of first appearance."""
+        """Return the reduced values since the last call, in the order of first appearance."""
         means: dict[str, tuple[int, float]] = {}
         out: dict[str, float] = {}
         for names, (added, *reduced) in self._parts.items():
@@ -307,7 +310,7 @@ class MetricsAverage:
         return out
 
     def state_dict(self) -> dict[str, Any]:
-        """What was added since the last row."""
+        """Return the sums, minima and maxima since the last row."""
         return {"parts": [(list(names), *part) for names, part in self._parts.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -322,7 +325,7 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
 
     Args:
         run: a run with at least one evaluation.
-        log: what the run counted.
+        log: the log of the run.
 
     Returns:
         The text to print.
@@ -340,11 +343,11 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
 
 
 def final_summary(run: Path, log: TrainingLog) -> str:
-    """Describe a finished run: last and best evaluation, cost, and where its files lie.
+    """Return a table on a finished run: last and best evaluation, cost, and the place of its files.
 
     Args:
         run: the run directory.
-        log: what the run counted.
+        log: the log of the run.
     """
     hours, rest = divmod(int(log.seconds), 3600)
     rate = log.frames / log.seconds

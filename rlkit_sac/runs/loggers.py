@@ -1,4 +1,4 @@
-"""What shows a run while it goes: TensorBoard, W&B, and a progress bar."""
+"""The display of a run in progress: TensorBoard, W&B, and a progress bar."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class RunLoggers:
     as ``WANDB_MODE=offline``; its id of the run is in ``run.json``, and a resumed run continues it.
 
     Args:
-        config: which loggers; W&B shows all of it.
+        config: the options of the run, which choose the loggers; W&B shows all options.
         run: the run directory, begun.
-        resumed_at: frames of the checkpoint the run continues from; TensorBoard drops the rows
-            after it. W&B cannot: there they stay, below those of the resumed run.
+        resumed_at: frames of the checkpoint the run continues from. TensorBoard drops the later
+            rows. W&B cannot: there they stay, below the rows of the resumed run.
 
     Raises:
         RunError: if W&B does not start, or the files cannot be written.
@@ -74,7 +74,7 @@ class RunLoggers:
 
         Args:
             table: ``"metrics"``, ``"episodes"`` or ``"evaluations"``.
-            row: as written to the CSV file; ``frames`` is the step.
+            row: the row as written to the CSV file; ``frames`` is the step.
 
         Raises:
             RunError: if a file cannot be written.
@@ -97,7 +97,7 @@ class RunLoggers:
         """Write what is left and end the W&B run.
 
         Args:
-            failed: whether W&B shall show the run as failed, whose own error is then reported.
+            failed: if true, W&B shows the run as failed, and errors of the loggers are ignored.
         """
         ignored = suppress(RunError) if failed else nullcontext()
         with ignored, os_errors_named("cannot write the files of a logger"):
@@ -155,10 +155,10 @@ class ProgressBar:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Say on a terminal what is going on in the block, while the frames stand still.
+        """Show the name of a phase on the bar during the block.
 
         Args:
-            name: such as ``"evaluating"``.
+            name: the name, such as ``"evaluating"``.
         """
         self._bar.set_postfix_str(name, refresh=self._on_terminal)
         try:

@@ -39,17 +39,17 @@ def resolve_device(name: str) -> torch.device:
 
 
 def first_compiled_update(config: BaseRunConfig, device: torch.device | None) -> int | None:
-    """Number of the first update of a run to compile, if any.
+    """Return the number of the first update of a run to compile, if any.
 
     It depends neither on time nor on the updates so far, so that a resumed run equals one that
-    never stopped. ``compile: auto`` compiles after ``uncompiled_updates``, where there is a
-    compiler, but not where that would not earn back the time of compiling: in runs with a memory
-    over long rows, and in those with few updates. Compiling takes about as long as the uncompiled
+    never stopped. ``compile: auto`` compiles after ``uncompiled_updates`` if there is a compiler.
+    It does not compile where that costs more time than it saves: in runs with a memory over long
+    rows, and in runs with few updates. Compiling takes about as long as the uncompiled
     updates before it, and a compiled update half as long as another one.
 
     Args:
-        config: of the run.
-        device: of the update.
+        config: the options of the run.
+        device: the device of the update.
 
     >>> from rlkit_sac.runs import RunConfig
     >>> first_compiled_update(RunConfig(compile=True), torch.device("cpu"))

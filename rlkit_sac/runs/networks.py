@@ -1,4 +1,4 @@
-"""From options to networks: builders, sizes, encoders and normalizers."""
+"""Networks from options: builders, sizes, encoders and normalizers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _M = TypeVar("_M", bound=nn.Module)
 
 
 def has_images(env: EnvBase) -> bool:
-    """Whether a task is observed by images.
+    """Return whether a task is observed by images.
 
     >>> from rlkit_sac.envs import make_env
     >>> has_images(make_env("Pendulum-v1"))
@@ -35,15 +35,15 @@ def has_images(env: EnvBase) -> bool:
 
 
 def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
-    """A network by ``config.builder``, or by the function of the package.
+    """Return a network by ``config.builder``, or by the function of the package.
 
     Args:
-        config: which builder.
-        default: makes such a network.
-        arguments: of the network, JSON values.
+        config: the options with the builder.
+        default: the builder of the package.
+        arguments: arguments of the network, JSON values.
 
     Raises:
-        ConfigError: the builder made none.
+        ConfigError: if the builder made no network.
 
     >>> from rlkit_sac.modules import categorical_actor
     >>> build_network(LayersConfig(), categorical_actor, observation_dim=3, num_actions=2).out_keys
@@ -57,11 +57,11 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
 
 
 def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
-    """The argument ``memory`` of a builder of networks, which reads the previous action too.
+    """Return the argument ``memory`` of a builder; a memory also reads the previous action.
 
     Args:
-        config: which memory.
-        env: of the training.
+        config: the options with the kind and size of the memory.
+        env: the environment for training.
 
     >>> from rlkit_sac.envs import make_env
     >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
@@ -82,13 +82,13 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
 
 
 def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
-    """The argument ``observation_dim`` of networks: the length of a vector, or an encoder.
+    """Return the argument ``observation_dim`` of networks: the length of a vector, or an encoder.
 
     Networks that share an encoder read its features.
 
     Args:
-        config: which encoder, if the task has images.
-        env: whose observations the networks read.
+        config: the options with the encoder, for tasks with images.
+        env: the environment with the observations.
 
     >>> from rlkit_sac.envs import make_env
     >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
@@ -98,7 +98,7 @@ def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptio
 
 
 def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
-    """As :func:`observation_inputs`, of critics, which may read more than the policy.
+    """Return the same as :func:`observation_inputs`, for critics, which may read more.
 
     >>> from rlkit_sac.envs import make_env
     >>> critic_inputs(LayersConfig(), make_env("CartPole-v1"))
@@ -118,11 +118,11 @@ def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOpt
 
 
 def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | None:
-    """The argument ``encoder_network`` of a loss: the encoder that its networks share, if any.
+    """Return the argument ``encoder_network`` of a loss: a shared encoder, or ``None``.
 
     Args:
-        config: which encoder.
-        env: whose observations it reads.
+        config: the options with the encoder.
+        env: the environment with the observations.
 
     Raises:
         ConfigError: for a task without images.
@@ -144,11 +144,11 @@ def shared_encoder(config: NetworkConfig, env: EnvBase) -> TensorDictModule | No
 def make_normalizers(
     config: NormalizationConfig, env: EnvBase, *, gamma: float
 ) -> dict[str, nn.Module]:
-    """The keyword arguments of a loss for what a configuration asks to normalize.
+    """Return the normalizers of a loss, by the name of its keyword argument.
 
     Args:
-        config: what to normalize.
-        env: of the training.
+        config: the options of normalization.
+        env: the environment for training.
         gamma: discount per frame.
 
     >>> from rlkit_sac.envs import make_env
@@ -157,24 +157,24 @@ def make_normalizers(
     ['reward_normalizer']
     """
     device = env.device or torch.device("cpu")
-    dtype = torch.float32 if device.type == "mps" else torch.float64  # which MPS does not have
+    dtype = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
     shared: Any = {"clip": config.clip, "dtype": dtype, "group": learner_group()}
-    found: dict[str, nn.Module] = {}
+    normalizers: dict[str, nn.Module] = {}
     if config.observations:
         # The vector comes last; the pixels of images are divided by their largest value already.
-        own = {"observation_normalizer": observation_layout(env)[-1]}
-        if (of_critics := critic_layout(env)[-1])["key"] == CRITIC_OBSERVATION:
-            own["critic_normalizer"] = of_critics
-        for name, entry in own.items():
+        entries = {"observation_normalizer": observation_layout(env)[-1]}
+        if (critic_entry := critic_layout(env)[-1])["key"] == CRITIC_OBSERVATION:
+            entries["critic_normalizer"] = critic_entry
+        for name, entry in entries.items():
             if "scale" in entry or len(entry["shape"]) > 1:
                 continue
-            found[name] = ObservationNormalizer(entry["shape"][0], key=entry["key"], **shared)
+            normalizers[name] = ObservationNormalizer(entry["shape"][0], key=entry["key"], **shared)
     if config.rewards:
-        found["reward_normalizer"] = RewardNormalizer(
+        normalizers["reward_normalizer"] = RewardNormalizer(
             gamma,
             num_envs=env.batch_size.numel(),
             reward_dim=reward_dim(env),
             bounded=config.rewards == "bounded",
             **shared,
         )
-    return {name: each.to(device) for name, each in found.items()}
+    return {name: normalizer.to(device) for name, normalizer in normalizers.items()}

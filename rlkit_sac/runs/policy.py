@@ -1,4 +1,4 @@
-"""The policy of a run: saved, loaded, and how its run evaluates it; never a pickle."""
+"""Saving, loading and evaluating the policy of a run, without pickle."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def save_policy(
 ) -> None:
     """Write ``policy.safetensors`` and ``policy.json`` into a directory.
 
-    ``policy.json`` is written last: with it the pair is complete. For a policy made of networks of
-    the package it says how to build them; of any other it says that it cannot, and the weights are
-    for ``load_policy(..., into=module)``.
+    ``policy.json`` is written last: with it the pair is complete. It says how to build a policy
+    that is made of networks of the package. The weights of any other policy are loaded by
+    ``load_policy(..., into=module)``.
 
     Args:
-        directory: made where missing, such as ``run / "checkpoints" / "step_500"``.
+        directory: a folder such as ``run / "checkpoints" / "step_500"``; created where missing.
         policy: the acting module, on any device.
-        task: what :func:`~rlkit_sac.envs.describe_task` returns for the environment, so that the
-            loaded policy can ``act``.
+        task: the description of the environment by :func:`~rlkit_sac.envs.describe_task`, which
+            gives the loaded policy its method ``act``.
 
     Raises:
         RunError: if a file cannot be written.
@@ -73,14 +73,14 @@ def save_policy(
 def policy_files(
     policy: TensorDictModuleBase, *, task: dict[str, Any] | None = None
 ) -> dict[str, bytes]:
-    """The files that :func:`save_policy` writes, by name, ``policy.json`` last.
+    """Return the files that :func:`save_policy` writes, by name, ``policy.json`` last.
 
     Args:
         policy: the acting module, on any device.
-        task: as for :func:`save_policy`.
+        task: the same argument of :func:`save_policy`.
     """
-    state = {name: each.detach().cpu().contiguous() for name, each in policy.state_dict().items()}
-    weights = safetensors.torch.save({name: each.clone() for name, each in state.items()})
+    state = {name: value.detach().cpu().contiguous() for name, value in policy.state_dict().items()}
+    weights = safetensors.torch.save({name: value.clone() for name, value in state.items()})
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         **(checked_note(policy) or {"builder": None, "layers": structure(policy)}),
@@ -101,28 +101,28 @@ def load_policy(
     device: torch.device | str | None = None,
     into: TensorDictModuleBase | None = None,
 ) -> TensorDictModuleBase:
-    """The policy of one of a run's checkpoints, in evaluation mode.
+    """Load the policy of a checkpoint of a run, in evaluation mode.
 
-    Besides being a TensorDictModule, it has a method ``act``, from the observation of the Gymnasium
-    task to the action that its ``step`` takes, with a memory also from state to state, see
-    :class:`~rlkit_sac.runs.acting.Act`. An ``into`` with an attribute ``act`` of its own
-    keeps that one.
+    The policy is a TensorDictModule with a method ``act``, which maps an observation of the
+    Gymnasium task to the action that its ``step`` takes. With a memory it also maps the state to
+    the next one, see :class:`~rlkit_sac.runs.acting.Act`. An ``into`` with an attribute ``act``
+    keeps it.
 
     Args:
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
-        which: the newest checkpoint of the run, or that of the best evaluation.
-        device: where the policy shall live, whatever device it was trained on, as for
-            :func:`~rlkit_sac.runs.resolve_device`. Default: the CPU, or where ``into`` is.
-        into: a module of the same weights, which are loaded into it in place: for policies with
-            networks that the package does not build.
+        which: the newest checkpoint of the run, or the checkpoint of the best evaluation.
+        device: the device of the policy, as :func:`~rlkit_sac.runs.resolve_device` takes it; the
+            run may have used another. Default: the CPU, or the device of ``into``.
+        into: a module with the same parameters, which receives the weights in place. Needed for
+            policies with networks that the package does not build.
 
     Returns:
-        The policy, newly built, or ``into``.
+        A new policy, or ``into``.
 
     Raises:
         ConfigError: for a device that this machine does not have.
         RunError: naming the file, if one is missing, damaged, or not of this format; or if the
-            weights do not fit ``into``, which may then have some of them.
+            weights do not fit ``into``, which may then hold some of them.
     """
     act = load_act(find_policy(Path(run_dir), which), device=device, into=into)
     if "act" not in dir(act.policy) or isinstance(act.policy.act, Act):
@@ -136,7 +136,7 @@ def load_act(
     device: torch.device | str | None = None,
     into: TensorDictModuleBase | None = None,
 ) -> Act:
-    """Acting by the policy in a folder, as by :func:`load_policy`."""
+    """Load the policy in a folder as :func:`load_policy` does, and return its method ``act``."""
     weights_file = folder / "policy.safetensors"
     description = read_described(folder / "policy.json", version=FORMAT_VERSION)
     content = read_checked(weights_file, description.get("weights_sha256"))
@@ -164,10 +164,10 @@ def load_act(
 
 
 def stored_task(folder: Path) -> dict[str, Any] | None:
-    """The task of the run of a policy, as :func:`~rlkit_sac.envs.describe_task` described it.
+    """Return the description of a policy's task by :func:`~rlkit_sac.envs.describe_task`.
 
     Args:
-        folder: of :func:`find_policy`.
+        folder: a folder that :func:`find_policy` returned.
 
     Raises:
         RunError: for a damaged file.
@@ -176,32 +176,32 @@ def stored_task(folder: Path) -> dict[str, Any] | None:
 
 
 def check_spaces(folder: Path, env: EnvBase) -> None:
-    """Refuse a task that has other spaces by now than when a policy was saved.
+    """Refuse a task whose spaces have changed since a policy was saved.
 
     Args:
-        folder: of the policy.
-        env: of the task.
+        folder: the folder of the policy.
+        env: the environment of the task.
 
     Raises:
-        ConfigError: naming what is another one.
+        ConfigError: naming what has changed.
     """
-    stored, own = stored_task(folder), describe_task(env)
-    if stored is None or own is None or stored == own:
+    stored, present = stored_task(folder), describe_task(env)
+    if stored is None or present is None or stored == present:
         return
     changes = [
-        f"{name} was {stored.get(name)} and is {own[name]} now"
-        for name in own
-        if stored.get(name) != own[name]
+        f"{name} was {stored.get(name)} and is {present[name]} now"
+        for name in present
+        if stored.get(name) != present[name]
     ]
     text = f"of the task {'; '.join(changes)}. Give it the spaces that it had"
     raise ConfigError(f"the policy in {folder} does not fit: {text}")
 
 
 def find_policy(run_dir: Path, which: str) -> Path:
-    """The folder that :func:`load_policy` reads.
+    """Return the folder that :func:`load_policy` reads.
 
     Raises:
-        RunError: if there is none; for the best one, if evaluations.csv is shorter than it was at
+        RunError: if there is no policy; for the best one, if evaluations.csv has fewer rows than at
             the newest checkpoint.
     """
     if which not in ("last", "best"):
@@ -210,20 +210,20 @@ def find_policy(run_dir: Path, which: str) -> Path:
         if (run_dir / "policy.json").exists():
             return run_dir
         checkpoints = run_dir / "checkpoints"
-        # One whose policy.json is missing is damaged.
+        # A complete checkpoint without policy.json is damaged: it is chosen, and reading it fails.
         steps = step_folders(checkpoints, "policy.json") | step_folders(checkpoints)
     if not steps:
-        wanted = checkpoints / "step_<frames>" / "policy.json"
-        raise RunError(f"no policy to load: there is no {wanted}")
+        missing = checkpoints / "step_<frames>" / "policy.json"
+        raise RunError(f"no policy to load: there is no {missing}")
     newest = steps[max(steps)]
     if which == "last":
         return newest
     table, evaluations = run_dir / "evaluations.csv", read_evaluations(run_dir)
     if (newest / MANIFEST).is_file():
         state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
-        if (found := len(evaluations)) < (wanted := state["run"]["evaluations"]["rows"]):
+        if (rows := len(evaluations)) < (saved := state["run"]["evaluations"]["rows"]):
             raise RunError(
-                f"{table} has {found} rows, but had {wanted} at the checkpoint {newest.name}: put "
+                f"{table} has {rows} rows, but had {saved} at the checkpoint {newest.name}: put "
                 "them back, or load the last policy"
             )
     best = best_frames(evaluations, among=steps)
@@ -233,54 +233,54 @@ def find_policy(run_dir: Path, which: str) -> Path:
 
 
 class StoredRun:
-    """The task of a run, and how the run evaluates the policy of a checkpoint.
+    """The task of a run, and the options with which it evaluates the policy of a checkpoint.
 
     Args:
-        checkpoint: one of its ``checkpoints/step_<frames>``.
-        options: ``episodes``, ``seed`` and ``deterministic`` of its evaluations. Default, also of
+        checkpoint: a folder ``checkpoints/step_<frames>`` of the run.
+        options: ``episodes``, ``seed`` and ``deterministic`` of the evaluations. Default, also for
             ``None``: as during training.
 
     Attributes:
         path: the run directory.
-        folder: of the checkpoint.
-        frames: at the checkpoint.
-        task: of the run.
+        folder: the folder of the checkpoint.
+        frames: frames of the run at the checkpoint.
+        task: the options of the task.
         options: the keyword arguments of :func:`~rlkit_sac.runs.evaluate`.
 
     Raises:
-        ConfigError: if the checkpoint is missing or damaged, or its environment is not that of
-            :func:`~rlkit_sac.envs.make_env` alone.
+        ConfigError: if the checkpoint is missing or damaged, or the environment had transforms
+            beyond those of :func:`~rlkit_sac.envs.make_env`.
     """
 
     def __init__(self, checkpoint: Path, **options: Any) -> None:
-        found, config = Checkpoint.find(checkpoint), BaseRunConfig()
+        stored, config = Checkpoint.find(checkpoint), BaseRunConfig()
         for key, option in options_of(config).items():
-            setattr(option.section, option.name, found.config.get(key, option.value))
-        if stored_task(found.folder) is None:
+            setattr(option.section, option.name, stored.config.get(key, option.value))
+        if stored_task(stored.folder) is None:
             raise ConfigError(
-                f"{found.run_path} was evaluated in an environment with transforms of its own, "
+                f"{stored.run_path} was evaluated in an environment with transforms of its own, "
                 "which no file holds: make it, and call evaluate(policy, env)"
             )
-        usual, weights = config.evaluation, found.config.get("loss.reward_weights")
-        self.path, self.frames, self.task = found.run_path, found.frames, usual.env(config.env)
-        self.folder = found.folder
+        defaults, weights = config.evaluation, stored.config.get("loss.reward_weights")
+        self.path, self.frames, self.task = stored.run_path, stored.frames, defaults.env(config.env)
+        self.folder = stored.folder
         self.options = {
-            "episodes": usual.episodes,
+            "episodes": defaults.episodes,
             "seed": evaluation_seed(config.seed),
-            "deterministic": usual.deterministic,
+            "deterministic": defaults.deterministic,
             "reward_weights": None if weights is None else torch.tensor(weights, dtype=torch.float),
             **{name: value for name, value in options.items() if value is not None},
         }
 
     def evaluate(self, policy: TensorDictModuleBase) -> EvaluationResult:
-        """Evaluate a policy, on the CPU, as the run does.
+        """Evaluate a policy on the CPU, as the run does.
 
         Args:
             policy: the acting module.
 
         Raises:
-            ConfigError: if the task has other spaces by now.
-            RunError: as of :func:`~rlkit_sac.runs.evaluate`.
+            ConfigError: if the spaces of the task have changed.
+            RunError: as :func:`~rlkit_sac.runs.evaluate`.
         """
         with closing_env(evaluation_env(self.task, episodes=self.options["episodes"])) as env:
             check_spaces(self.folder, env)

@@ -20,15 +20,15 @@ from rlkit_sac.runs.resume import check_units
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
-    """The prior of a run, if it has one.
+    """Return the prior of a run, if it has one.
 
     Args:
-        config: which one.
-        env: whose actions it scores.
+        config: the options of the prior.
+        env: the environment whose actions it scores.
 
     Raises:
-        ConfigError: for a run or function that is missing, what it returns, or a prior that cannot
-            score the actions of the task.
+        ConfigError: for a run or function that is missing, a function that returns no prior, or a
+            prior that cannot score the actions of the task.
 
     >>> from rlkit_sac.envs import make_env
     >>> make_prior(PriorConfig(kind="same_action"), make_env("Pendulum-v1")).in_keys

@@ -1,4 +1,4 @@
-"""Transitions that a run has besides its own: of an earlier run, or of a TensorDict on disk."""
+"""Prior data: transitions of an earlier run, or of a TensorDict on disk."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from rlkit_sac.valid_steps import MASK, drop_invalid
 def check_prior_data(
     data: TensorDictBase, transition: TensorDictBase, action_spec: Composite
 ) -> TensorDictBase:
-    """Transitions with the entries that replay stores, and actions of the task.
+    """Return transitions with the entries that replay stores, and actions of the task.
 
     Args:
-        data: ``[*]``.
-        transition: one, without batch dimensions.
-        action_spec: of the task, of one environment.
+        data: the transitions ``[*]``.
+        transition: one transition of replay, without batch dimensions.
+        action_spec: the action spec of one environment of the task.
 
     Returns:
-        ``[n]``.
+        The transitions ``[n]``.
 
     Raises:
         ConfigError: naming the entry that is missing, of another shape or type, not finite, or an
@@ -63,7 +63,7 @@ def check_prior_data(
 def read_prior_data(
     path: Path | str, env: EnvBase | None = None, *, gamma: float | None = None
 ) -> TensorDictBase:
-    """Transitions of a run's replay, or of a TensorDict on disk.
+    """Return transitions of a run's replay, or of a TensorDict on disk.
 
     Args:
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
@@ -71,16 +71,16 @@ def read_prior_data(
             ``TensorDict.save`` wrote, without the steps whose ``("collector", "mask")`` or
             ``"mask"`` is false or whose ``("collector", "traj_ids")`` is -1; or the ``storage`` of
             what ``dumps`` of a TorchRL buffer wrote.
-        env: whose actions must have the units of those of the run. Default: any.
-        gamma: discount that the rewards of transitions of several steps must have been summed with.
-            Default: any.
+        env: an environment, whose actions must have the same units as the data. Default: any.
+        gamma: the discount with which the rewards of several steps must have been summed. Default:
+            any.
 
     Returns:
-        ``[*]``, on the CPU.
+        The transitions ``[*]``, on the CPU.
 
     Raises:
-        ConfigError: naming the folder, if it holds neither, or a file is damaged; or for actions in
-            other units, or another discount.
+        ConfigError: naming the folder, if it holds no transitions or a damaged file; or for actions
+            in other units, or another discount.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def num_ranks() -> int:
-    """The number of processes that ``torchrun`` started for this run; 1 without it.
+    """Return the number of processes that ``torchrun`` started for this run; 1 without it.
 
     >>> num_ranks()
     1
@@ -32,7 +32,7 @@ def num_ranks() -> int:
 
 
 def rank() -> int:
-    """The number of this process among them, from 0.
+    """Return the number of this process among them, from 0.
 
     >>> rank()
     0
@@ -80,7 +80,7 @@ def device_of_rank(device: torch.device) -> torch.device:
 
 
 def launcher() -> list[str]:
-    """Return the words of a command line that start as many processes as run now.
+    """Return the beginning of a command line that starts as many processes as run now.
 
     >>> launcher() == [sys.executable]
     True
@@ -91,7 +91,7 @@ def launcher() -> list[str]:
 
 
 def learner_group() -> ProcessGroup | None:
-    """The ranks, for :class:`~rlkit_sac.updates.Update`; ``None`` for a single process.
+    """Return the ranks, for :class:`~rlkit_sac.updates.Update`; ``None`` for a single process.
 
     >>> learner_group() is None
     True
@@ -110,7 +110,7 @@ def process_group(device: torch.device) -> Iterator[None]:
     Only rank 0 writes to the standard output.
 
     Args:
-        device: of the updates.
+        device: the device of the updates.
 
     >>> with process_group(torch.device("cpu")):
     ...     learner_group() is None
@@ -168,7 +168,7 @@ def announce_run(run_path: Path) -> None:
 
 
 def announced_run() -> Path:
-    """The directory that rank 0 announces, or has announced.
+    """Return the directory that rank 0 announces, or has announced.
 
     Raises:
         RunError: if it does not within some minutes.
@@ -178,7 +178,7 @@ def announced_run() -> Path:
 
 
 def interrupted_run() -> Path | None:
-    """The run directory that was announced before ``torchrun`` restarted the ranks.
+    """Return the run directory that was announced before ``torchrun`` restarted the ranks.
 
     >>> interrupted_run() is None
     True
@@ -191,7 +191,7 @@ def interrupted_run() -> Path | None:
 
 
 def _round() -> int:
-    """How often ``torchrun`` has restarted the ranks."""
+    """Return how often ``torchrun`` has restarted the ranks."""
     return int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 
@@ -200,7 +200,7 @@ def _key(round_number: int) -> str:
 
 
 def _store() -> TCPStore:
-    """The store of ``torchrun``, which outlives the ranks."""
+    """Return the store of ``torchrun``, which outlives the ranks."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -1,4 +1,4 @@
-"""What a run takes from an earlier one: all of it, or some modules."""
+"""Resuming a run, and loading modules of an earlier one (warm start)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MAY_CHANGE = (
     "logging.wandb",
 )
 
-#: For each module that may be loaded the beginnings of its parameters' names in the loss.
+#: For each loadable module, the prefixes of its parameters' names in the loss.
 PARAMETER_PREFIXES = {
     "actor": ("actor_network_params",),
     "qvalue": ("qvalue_network_params", "encoder_network_params"),
@@ -81,12 +81,12 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     """Refuse to take over data or networks of a run whose numbers have other meanings.
 
     Args:
-        stored: the task of that run, if it was described.
-        env: of the run that takes them over.
-        run: where that run is.
+        stored: the description of the earlier run's task, if it has one.
+        env: the environment of the present run.
+        run: the directory of the earlier run.
 
     Raises:
-        ConfigError: naming the option, or what of the actions, that differs.
+        ConfigError: naming the option, or the property of the actions, that differs.
     """
     own = describe_task(env)
     if stored is None or own is None:
@@ -100,8 +100,8 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
     )
     _check_equal("the parts of the observation", found, wanted, run)
     if before.agent_space().__class__ is not now.agent_space().__class__:
-        return  # of which the data or the weights will tell
-    if not (np.all(now.low == -1) and np.all(now.high == 1)):  # or it makes no difference
+        return  # the shapes of the data or weights will not fit
+    if not (np.all(now.low == -1) and np.all(now.high == 1)):  # else rescaling changes nothing
         _check_equal("env.rescale_actions", before.rescale, now.rescale, run)
     _check_equal(
         "env.observation_indices", stored["observation_indices"], own["observation_indices"], run
@@ -113,7 +113,7 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
 
 
 def _kind(leaf: Space[Any]) -> Any:
-    """What gives the numbers of a part of an observation their meaning."""
+    """Return what must be equal for the numbers of a part of an observation to mean the same."""
     return list(leaf.shape) if isinstance(leaf, Box) and not is_image(leaf) else str(leaf)
 
 
@@ -174,7 +174,7 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
 
 
 def task_facts(env: EnvBase) -> dict[str, Any]:
-    """What makes the episodes of a task and where they end, for ``run.json``.
+    """Return the entry point and time limit of a task, for ``run.json``.
 
     >>> from rlkit_sac.envs import make_env
     >>> task_facts(make_env("Pendulum-v1"))["max_episode_steps"]
@@ -190,12 +190,12 @@ def task_facts(env: EnvBase) -> dict[str, Any]:
 
 
 def changes(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> list[str]:
-    """Why a resumed run differs from one in a single session; usually nothing.
+    """Return the reasons why a resumed run differs from one in a single session; usually none.
 
     Args:
-        info: of the run.
-        facts: of this session.
-        updates: at the checkpoint.
+        info: the run's ``run.json``.
+        facts: the facts of this session.
+        updates: number of updates at the checkpoint.
     """
     reasons = [
         f"the {name} of the task was {info[name]} and is {facts[name]} now"
@@ -216,8 +216,8 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
 
     Args:
         loss_module: the loss to be trained.
-        config: options of the run. Without ``warm_start.run``, and at a resume, nothing happens.
-        env: of this run.
+        config: the options of the run. Without ``warm_start.run``, or at a resume, nothing is done.
+        env: the environment of this run.
 
     Raises:
         ConfigError: if the checkpoint cannot be read, its actions have other units than those of

@@ -1,4 +1,4 @@
-"""What a recipe calls in its loop: tables, evaluations, checkpoints, signals, the report."""
+"""The methods that a recipe calls in its loop: tables, evaluations, checkpoints, signals."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ class TrainingRun:
     """A run in progress, made by :func:`training_run`.
 
     Args:
-        config: options of the run.
-        session: what the run is started with besides.
-        parts: loss, update, replay and collector.
+        config: the options of the run.
+        session: the callback and the checkpoint that the run is started with.
+        parts: the loss, the update, the replay buffer and the collector.
         log: the log of the run, begun.
         checkpoints: the checkpoints of the run.
-        eval_env: the environment of evaluations.
-        stop: whether a signal was received, or the time is over.
+        eval_env: the environment for evaluations.
+        stop: the request to end, set by a signal or by the time limit.
 
     Attributes:
         path: the run directory.
-        latest: the last ``return`` of an episode, ``evaluation``, ``alpha`` and metrics of one's
-            own.
-        callback: called with the run at the end of each step; true ends the run.
+        latest: the last value of ``return`` (of an episode), ``evaluation``, ``alpha`` and each
+            metric that the user logs.
+        callback: a function called with the run at the end of each step; true ends the run.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TrainingRun:
         self._most_rows = config.logging.episodes_per_write
         self._before, self._updates_before = log.frames, log.updates
         self._graphs, self._most_updates = 0, 1
-        self._foreseen = -1  # updates when one that may compile was foreseen
+        self._foreseen = -1  # number of updates when the last compilation was expected
         self._apply_schedules = partial(
             apply_schedules, self._update, config.loss.schedules, config.update.schedules
         )
@@ -117,20 +117,20 @@ class TrainingRun:
         self._log.updated(scalars)
 
     def log(self, **values: float) -> None:
-        """Keep metrics of one's own for the next row of ``metrics.csv``, each a column there.
+        """Keep metrics of the user for the next row of ``metrics.csv``, each in its own column.
 
-        A row has the mean of the values since the row before; of names that end in ``_min`` and
-        ``_max`` the extremes.
+        A row holds the mean of the values since the row before. Names that end in ``_min`` and
+        ``_max`` hold the minimum and the maximum.
 
         Raises:
-            ConfigError: for the name of a column of the package.
+            ConfigError: for a name that is a column of the package.
         """
         self._log.log(values)
 
     def write_metrics_if_due(self) -> None:
         """Write a row of ``metrics.csv`` at each multiple of ``logging.interval``.
 
-        With a callback it is written after that, so that it holds what the callback logs.
+        With a callback the row is written after the call, so that it holds the logged metrics.
         """
         if self.callback is None:
             self._write_metrics_if_due()
@@ -141,7 +141,7 @@ class TrainingRun:
         A mean return of ``evaluation.stop_at`` or more ends the collector.
 
         Returns:
-            Whether it was evaluated, and no earlier evaluation was better.
+            Whether the policy was evaluated now and no earlier evaluation was better.
         """
         due = self._evaluations.due(self._before, self.frames)
         return due and rank() == 0 and self._evaluate()
@@ -149,11 +149,11 @@ class TrainingRun:
     def save_if_due(self, *, best: bool) -> None:
         """Save the run at ``checkpoint.interval``, for a best policy, and before an early end.
 
-        It is saved before an update is compiled, too, which takes long. A ``callback`` of
+        The run is also saved before an update is compiled, which takes long. A ``callback`` of
         :func:`rlkit_sac.train` is called first.
 
         Args:
-            best: whether this policy had the best evaluation.
+            best: if true, this policy had the best evaluation so far.
 
         Raises:
             ConfigError: for a callback that returns anything but a bool or ``None``.
@@ -167,7 +167,7 @@ class TrainingRun:
             if ends:
                 self._collector.end()
             self._write_metrics_if_due()
-        stop = bool(self._stop.exit_code)  # what comes after this is obeyed after the next step
+        stop = bool(self._stop.exit_code)  # a later signal is obeyed after the next step
         save = best or self._compiles_next() or self._checkpoints.due(self.frames)
         if self._has_ranks:
             stop, save = self._agreed(save)
@@ -177,7 +177,7 @@ class TrainingRun:
             self._stop.obey()
 
     def save(self) -> None:
-        """Save the run now; as :meth:`save_if_due`."""
+        """Save the run now, and end it after a signal as :meth:`save_if_due` does."""
         self._save()
         self._stop.obey()
 
@@ -204,7 +204,7 @@ class TrainingRun:
         return is_best
 
     def _compiles_next(self) -> bool:
-        """Whether an update of the next step may be compiled, as far as this can be foreseen."""
+        """Return whether an update of the next step is expected to be compiled."""
         self._most_updates = max(self._most_updates, self.updates - self._updates_before)
         graphs, self._graphs = self._graphs, self._update.graphs
         # The first update is never compiled, and after a graph others may follow.
@@ -213,7 +213,7 @@ class TrainingRun:
         return self._graphs > graphs or (reached and not graphs and not again)
 
     def _agreed(self, save: bool) -> tuple[bool, bool]:
-        """Whether all ranks stop, and whether they save; all end or none.
+        """Return whether all ranks stop, and whether they save. Either all ranks end or none.
 
         A signal that comes after they have agreed counts at the next step.
         """
@@ -227,7 +227,7 @@ class TrainingRun:
     def _save(self) -> None:
         with self._log.progress.phase("saving"):
             if rank() == 0:
-                max_over_ranks(0)  # so that the others have whatever this rank has
+                max_over_ranks(0)  # rank 0 saves last: the others have all its checkpoints
             self._checkpoints.save(self.frames)
             if rank() > 0:
                 max_over_ranks(0)
@@ -238,7 +238,7 @@ class TrainingRun:
 
 
 class Parts(NamedTuple):
-    """What a recipe makes for its run.
+    """The parts that a recipe makes for its run.
 
     Attributes:
         loss_module: a loss with a method ``policy`` and, for vector rewards, an attribute
@@ -266,25 +266,25 @@ def training_run(
 ) -> Iterator[TrainingRun]:
     """Begin a run, or resume ``config.resume``; save, evaluate and report at its end.
 
-    In the block signals wait for :meth:`TrainingRun.save_if_due`, but not for an update to be
-    compiled.
+    In the block a signal takes effect at :meth:`TrainingRun.save_if_due`, or at once while an
+    update is compiled.
 
     Args:
-        config: options of the run.
-        session: from :func:`~rlkit_sac.runs.make_envs`.
-        parts: loss, update, replay and collector.
+        config: the options of the run.
+        session: the session that :func:`~rlkit_sac.runs.make_envs` returns.
+        parts: the loss, the update, the replay buffer and the collector.
         recipe: name of the recipe.
         eval_env: an environment that training does not use.
-        facts: JSON values for ``run.json``.
+        facts: further JSON values for ``run.json``.
 
     Raises:
-        ConfigError: if the run directory cannot be made, the checkpoint does not fit, or ``update``
+        ConfigError: if the run directory cannot be made, the checkpoint does not fit, or the update
             has no group under ``torchrun``.
-        WorkersLost: after a save, if no worker collects any more.
+        WorkersLost: if no worker collects any more; the run is saved first.
     """
     started = time.perf_counter()
     policy = partial(policy_files, parts.loss_module.policy(), task=describe_task(eval_env))
-    policy()  # a policy that cannot be saved is refused now
+    policy()  # refuses a policy that cannot be saved before the run begins
     _check_parts(config, parts)
     directory = _open_directory(config, session, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
@@ -331,7 +331,7 @@ def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
 
 
 def _open_directory(config: BaseRunConfig, session: Session, recipe: str) -> RunDirectory:
-    """A new run directory, or that of the run to resume."""
+    """Return a new run directory, or the directory of the run to resume."""
     if rank() > 0:
         return RunDirectory(announced_run(), followed=True)
     if (run := session.directory) is None:
@@ -348,7 +348,7 @@ def _open_directory(config: BaseRunConfig, session: Session, recipe: str) -> Run
 def _facts(
     config: BaseRunConfig, session: Session, parts: Parts, eval_env: EnvBase
 ) -> dict[str, Any]:
-    """What ``run.json`` says of this session of a run."""
+    """Return the facts of this session that ``run.json`` records."""
     return {
         "device": str(eval_env.device),
         "num_threads": config.num_threads,
@@ -362,9 +362,9 @@ def _facts(
 
 @contextmanager
 def _closed_at_end(log: TrainingLog, parts: Parts) -> Iterator[None]:
-    """In the block workers collect; at its end they and the loggers are closed."""
+    """Close the workers and the loggers at the end of the block."""
     with ExitStack() as ended:
-        if isinstance(parts.collector, WorkerCollector):  # other environments: `make_envs` closes
+        if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments
             ended.callback(parts.collector.shutdown)
             if isinstance(parts.replay.sampler, SliceSampler):
                 parts.collector.on_gap = parts.replay.sampler.cut
@@ -413,11 +413,12 @@ def _begin(
     log: TrainingLog,
     facts: dict[str, Any],
 ) -> None:
-    """Write the beginning of a session, after restoring what it resumes."""
+    """Restore the run to resume, if any, and write the beginning of the session."""
     directory, start, resumed_at = log.run, session.start, None
     if start is not None:
         assert config.resume is not None
-        # It was found before the directory was locked, and what came after it would be discarded.
+        # The checkpoint was found before the directory was locked. Another process may have saved
+        # a later one, which would be discarded.
         if rank() == 0 and Checkpoint.find(config.resume).frames != start.frames:
             raise ConfigError(f"resume: {directory.path} went on in another process: try again")
         if rank():
@@ -426,7 +427,7 @@ def _begin(
         if max_over_ranks(bool(reasons)) == [1] and not reasons:
             reasons = ["another rank begins new episodes"]
         resumed_at = checkpoints.saved_at
-        # Later checkpoints know rows that `begin` removes: killed in between, they must be gone.
+        # Later checkpoints count rows that `begin` removes. They go first, in case of a kill.
         checkpoints.discard_later()
     if rank() > 0:
         return
@@ -445,7 +446,7 @@ def _begin(
 
 
 def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest) -> None:
-    """While an update is compiled, let the bar say so, and a signal end the run at once."""
+    """While an update is compiled, show it on the bar and let a signal end the run at once."""
 
     @contextmanager
     def compiling() -> Iterator[None]:

@@ -48,20 +48,20 @@ class Checkpoints:
 
     Args:
         run_path: the run directory; ranks other than 0 write to ``ranks/<rank>`` in it.
-        parts: by name, the loss as ``loss``, each with ``load_state_dict(state)`` and
+        parts: the parts by name, the loss as ``loss``. Each has ``load_state_dict(state)`` and
             ``state_dict()``: nested dicts, lists and tuples of JSON values, tensors and NumPy
-            arrays. One that may not be restored exactly has a list ``inexact_reasons``, empty if it
-            was.
-        replay: the buffer, with a ring of ``capacity`` slots.
-        policy: returns the files of the acting policy, as
+            arrays. A part that may not be restored exactly has a list ``inexact_reasons``, which is
+            empty if it was.
+        replay: the replay buffer, with a ring of ``capacity`` slots.
+        policy: a function that returns the files of the acting policy, as
             :func:`~rlkit_sac.runs.policy.policy_files` makes them.
         config: the options of the run by dotted key.
         interval: frames between two checkpoints.
-        keep: newest checkpoints kept, besides that of the best evaluation.
-        best: frames of the best evaluation among some.
+        keep: number of newest checkpoints to keep, besides the one of the best evaluation.
+        best: a function that returns the frames of the best evaluation among given ones.
 
     Attributes:
-        folder: where the checkpoints are, ``step_<frames>`` each.
+        folder: the folder of the checkpoints ``step_<frames>``.
         saved_at: frames of the newest checkpoint.
     """
 
@@ -88,7 +88,7 @@ class Checkpoints:
         self.saved_at = 0
 
     def due(self, frames: int) -> bool:
-        """Whether a multiple of the interval was reached since the last checkpoint.
+        """Return whether a multiple of the interval was reached since the last checkpoint.
 
         Args:
             frames: frames of the run so far.
@@ -96,7 +96,7 @@ class Checkpoints:
         return self._every.due(self.saved_at, frames)
 
     def save(self, frames: int) -> None:
-        """Write a checkpoint, unless this frame has one, and delete what is no longer kept.
+        """Write a checkpoint, unless this frame has one, and delete those no longer kept.
 
         Raises:
             RunError: if it cannot be written; the previous one stays intact.
@@ -108,7 +108,7 @@ class Checkpoints:
         capacity = self._replay.storage.max_size
         oldest = self._replay.write_count - capacity
         stops = {name: segment_range(name)[1] for name in self._segments}
-        segments = {name: each for name, each in self._segments.items() if stops[name] > oldest}
+        segments = {name: sha for name, sha in self._segments.items() if stops[name] > oldest}
         saved = max(stops.values(), default=0)
         segments |= write_segments(self._replay, self._replay_folder, saved=saved)
         state = {name: part.state_dict() for name, part in self._parts.items()}
@@ -127,10 +127,10 @@ class Checkpoints:
         Nothing is written. All files are checked before they are used.
 
         Args:
-            checkpoint: of the run.
+            checkpoint: a checkpoint of the run.
 
         Returns:
-            Why the resumed run differs from one that never stopped; usually nothing.
+            The reasons why the resumed run differs from one that never stopped; usually none.
 
         Raises:
             ConfigError: naming the file, if one is missing, damaged, of another format, or does not
@@ -193,13 +193,13 @@ class Checkpoints:
 def write_folder(
     checkpoints: Path, frames: int, files: Mapping[str, bytes], content: Mapping[str, Any]
 ) -> Path:
-    """Write a checkpoint to a partial folder, and rename that when all of it is on disk.
+    """Write a checkpoint to a partial folder, and rename the folder when all files are on disk.
 
     Args:
-        checkpoints: the folder of checkpoints; made where missing.
-        frames: of the run.
-        files: bytes by name, for the folder itself.
-        content: what the manifest holds besides: ``segments``, the checksums of the replay files
+        checkpoints: the folder of checkpoints, which is created where missing.
+        frames: frames of the run.
+        files: content of the files in the folder, by name.
+        content: further entries of the manifest: ``segments``, the checksums of the replay files
             that are needed, by name; ``config``, the options of the run by dotted key, as YAML; and
             ``tree``, a JSON value.
 
@@ -235,8 +235,8 @@ def write_segments(replay: TensorDictReplayBuffer, folder: Path, *, saved: int) 
     """Write the transitions that are not in files yet.
 
     Args:
-        replay: the buffer.
-        folder: where the segments go.
+        replay: the replay buffer.
+        folder: the folder of the segments.
         saved: number of the first transition that is not saved.
 
     Returns:
@@ -266,9 +266,9 @@ def fill_replay(replay: TensorDictReplayBuffer, start: int, rows: TensorDictBase
     """Put the transitions of a segment into a buffer, each in the slot it had.
 
     Args:
-        replay: of the capacity that the segment was written from, with those before it.
-        start: number of the first one.
-        rows: ``[n]``.
+        replay: a buffer of the same capacity as the saved one, filled with the segments before.
+        start: number of the first transition.
+        rows: the transitions ``[n]``.
     """
     capacity = replay.storage.max_size
     start, rows = start + max(0, len(rows) - capacity), rows[-capacity:]
@@ -291,11 +291,11 @@ def _remove_folder(folder: Path) -> None:
 
 
 def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
-    """The first tensor of a state dict that another lacks, or has in another shape.
+    """Describe the first tensor that one state dict lacks, or has in another shape.
 
     Args:
-        own: of the module.
-        saved: of the file.
+        own: the state dict of the module.
+        saved: the state dict of the file.
 
     Returns:
         A description, empty if all fit.
@@ -308,14 +308,14 @@ def first_misfit(own: Mapping[str, Any], saved: Mapping[str, Any]) -> str:
             list(getattr(state[name], "shape", ())) if name in state else "missing"
             for state in (saved, own)
         )
-        # A run has weights of rewards once it was given some.
+        # A run has reward weights only after it was given some.
         if there != here and not name.endswith("reward_weights.value"):
             return f"{name} is {there} there and {here} here"
     return ""
 
 
 def loss_parts(loss: nn.Module) -> nn.Module:
-    """The networks of a loss by the names of their parameters there, its modules and its numbers.
+    """Return a module with the networks of a loss, by the names of their parameters, and numbers.
 
     Args:
         loss: any loss module of TorchRL.

@@ -27,12 +27,12 @@ from rlkit_sac.signals import handle_signals
 
 
 class Ended(NamedTuple):
-    """How a process has ended.
+    """The end of a process.
 
     Attributes:
-        code: its exit code; below 0 for the signal that killed it.
-        path: the run directory, if it has finished.
-        error: what went wrong, if it has ended otherwise.
+        code: the exit code; below 0 for the signal that killed it.
+        path: the run directory, if the run has finished.
+        error: the error message, if the run has failed.
     """
 
     code: int
@@ -41,18 +41,18 @@ class Ended(NamedTuple):
 
 
 class SeedProcesses:
-    """The command of this process again, once for each seed, in processes of their own.
+    """Runs the command of this process once for each seed, in separate processes.
 
-    Each signal is passed on to those that run as SIGTERM: they save and end. They do so too where
-    this process is killed.
+    Each signal is passed on to them as SIGTERM: they save and end. They also do so if this process
+    is killed.
 
     Args:
-        config: of the recipe.
+        config: the options of the recipe.
         argv: the arguments of this process.
-        shows: whether they print here, with a progress bar; otherwise to a file.
+        shows: if true, they print here, with a progress bar; otherwise to a file.
 
     Attributes:
-        received: the first signal, 0 before.
+        received: the first signal; 0 before it.
     """
 
     def __init__(self, config: Any, argv: Sequence[str], *, shows: bool) -> None:
@@ -66,7 +66,7 @@ class SeedProcesses:
         self.received = 0
 
     def receive(self, number: int) -> None:
-        """Pass a signal on."""
+        """Pass a signal on to the processes."""
         if not self.received:
             acknowledge("each seed after its step")
             self.received = number
@@ -74,13 +74,13 @@ class SeedProcesses:
             process.terminate()
 
     def run(self, seed: int) -> tuple[Ended, str]:
-        """Run one seed and wait for its end; returns what it printed to a file, too."""
+        """Run one seed; return how it has ended, and the output that it printed to a file."""
         with tempfile.TemporaryDirectory(prefix="rlkit_sac-") as folder:
             answer, log = Path(folder, "answer.json"), Path(folder, "output.log")
             with nullcontext(None) if self._shows else log.open("wb") as file:
                 process = subprocess.Popen(
                     [*self._command, f"--seed={seed}"],
-                    stdin=subprocess.PIPE,  # which ends with this process
+                    stdin=subprocess.PIPE,  # its end tells the child that this process has ended
                     stdout=file,
                     stderr=file,
                     start_new_session=True,  # only this process receives Ctrl-C
@@ -97,7 +97,7 @@ class SeedProcesses:
                 process.wait()
             finally:
                 self._running.remove(process)
-                process.communicate()  # closes its input, at whose end it ends
+                process.communicate()  # closes its input, so that it ends
             output = log.read_text("utf-8", "replace").rstrip() if log.exists() else ""
             if answer.exists():
                 return Ended(process.returncode, **json.loads(answer.read_text())), output
@@ -108,7 +108,7 @@ class SeedProcesses:
 
 
 def answer_parent(**answer: str) -> bool:
-    """Tell the process that started this one among several how the run has ended.
+    """Tell the parent process, if it runs several seeds, how this run has ended.
 
     Args:
         answer: the fields of `Ended`.
@@ -123,7 +123,7 @@ def answer_parent(**answer: str) -> bool:
 
 
 def follow_parent() -> None:
-    """Let the end of the process that started this one among several end it as SIGTERM does."""
+    """Let the end of a parent process that runs several seeds act as SIGTERM here."""
 
     def follow() -> None:
         os.read(0, 1)
@@ -138,11 +138,11 @@ def run_seeds(config: Any, options: SeedsConfig, argv: Sequence[str]) -> int:
 
     A seed that fails does not stop the others; only after a `ConfigError` no further seed is
     started, as it would be refused too. A signal ends all of them, and the report covers those that
-    had finished, if any. What one of several jobs prints is shown when it ends.
+    had finished, if any. With several jobs, the output of each is shown when it ends.
 
     Args:
-        config: of the recipe, checked.
-        options: the seeds, and how many run at a time.
+        config: the checked options of the recipe.
+        options: the seeds, and the number of jobs at a time.
         argv: the arguments of this process.
 
     Returns:
@@ -155,7 +155,7 @@ def run_seeds(config: Any, options: SeedsConfig, argv: Sequence[str]) -> int:
     runs: dict[int, Ended] = {}
 
     def run(seed: int) -> None:
-        if processes.received or any(each.code == 2 for each in runs.values()):
+        if processes.received or any(ended.code == 2 for ended in runs.values()):
             return
         print(f"seed {seed}: started ({seeds.index(seed) + 1} of {len(seeds)})", flush=True)
         runs[seed], output = processes.run(seed)
@@ -184,17 +184,17 @@ def _ending(run: Ended) -> str:
 
 
 def _problems(seed: int, run: Ended) -> list[str]:
-    """Lines about a run that has not finished."""
+    """Return lines about a run that has not finished."""
     if _ending(run) == "interrupted":
         return [f"seed {seed}: interrupted"]
     lines = run.error.splitlines()
-    if run.code == 2:  # the configuration's fault, the same for all
+    if run.code == 2:  # an error in the options is the same for all seeds
         return [f"error: {line}" for line in lines]
     return [f"error: seed {seed}: {'; '.join(lines)}"] if lines else []
 
 
 def report_seeds(runs: Sequence[Path], name: str) -> str:
-    """Compare runs that differ in their seed, in a folder beside them.
+    """Compare runs that differ in their seed, and write the tables to a folder beside them.
 
     The folder gets ``seeds.csv`` with the last evaluation of each run, ``final_performance.csv``
     and ``.md`` with the statistics over the runs, and ``learning_curve.png``. Without the extra

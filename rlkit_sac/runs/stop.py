@@ -1,4 +1,4 @@
-"""What ends a run early: signals and its time limit, and what is said of a failure."""
+"""The early end of a run by a signal or its time limit, and messages on failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         exit_code: 128 plus the signal, or :data:`TIME_LIMIT_CODE`.
-        text: what the console says.
+        text: the message on the console.
 
     >>> Interrupted(143).exit_code
     143
@@ -41,7 +41,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StopRequest:
-    """Whether a signal or a time limit asks the loop to end; see :func:`deferred_signals`."""
+    """A request to end the loop, by a signal or a time limit; see :func:`deferred_signals`."""
 
     def __init__(self, time_limit: float | None = None) -> None:
         self._received = 0  # the exit code
@@ -51,7 +51,7 @@ class StopRequest:
 
     @property
     def exit_code(self) -> int:
-        """The exit code for what asks the loop to end; 0 to go on."""
+        """The exit code for the signal or time limit; 0 without a request."""
         is_over = time.monotonic() - self._started >= self._limit
         return self._received or (TIME_LIMIT_CODE if is_over else 0)
 
@@ -75,7 +75,7 @@ class StopRequest:
 
     @contextmanager
     def compiling(self) -> Iterator[None]:
-        """In the block a signal raises `Interrupted` at once, also one that came before it.
+        """Let a signal raise `Interrupted` at once in the block, also one that came before it.
 
         Compiling takes up to minutes, and in the middle of a step the run cannot be saved: it was
         at the end of the step before.
@@ -97,7 +97,7 @@ def acknowledge(when: str) -> None:
     """Say that a signal was received; callable in the middle of other output.
 
     Args:
-        when: the run will stop.
+        when: the moment at which the run will stop, as text.
     """
     clear_line = "\r\x1b[K" if os.isatty(2) else ""  # of a progress bar, and of ^C
     text = f"{clear_line}stopping {when}; Ctrl-C again stops without saving\n"
@@ -107,7 +107,7 @@ def acknowledge(when: str) -> None:
 
 @contextmanager
 def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
-    """In the block the first signal is only noted; a second one raises `Interrupted`.
+    """Only record the first signal in the block; a second one raises `Interrupted`.
 
     A loop checks after each step, saves, and calls ``obey``.
 
@@ -126,7 +126,7 @@ def deferred_signals(time_limit: float | None = None) -> Iterator[StopRequest]:
 
 
 def raised_signals() -> AbstractContextManager[None]:
-    """In the block signals raise `Interrupted`, so that whatever is open gets closed.
+    """Let signals raise `Interrupted` in the block, so that whatever is open gets closed.
 
     >>> import signal
     >>> with raised_signals():
@@ -144,7 +144,7 @@ def _interrupt(number: int) -> None:
 
 
 def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interrupt that is behind an exception, if any.
+    """Return the interrupt that is behind an exception, if any.
 
     A KeyboardInterrupt that arrives inside one of TensorDict's context managers may come out as
     another exception with the interrupt as its context.
@@ -163,7 +163,7 @@ def interrupt_behind(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, that from which it was raised, and so on.
+    """Yield an exception, the exception from which it was raised, and so on.
 
     >>> list(exceptions_behind(ValueError("no")))
     [ValueError('no')]
@@ -174,7 +174,7 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def describe_failure(error: BaseException) -> str:
-    """The lines that the console shows: what happened, where the results lie, how to resume.
+    """Return the lines that the console shows: what happened, where the results lie, how to resume.
 
     An error is one line per problem. The exception behind an `EnvironmentFault` comes with the
     traceback in the environment's own code.
@@ -206,17 +206,18 @@ def note_results(error: BaseException, command: Callable[[Path], str] | None = N
 
 
 def results_so_far(error: BaseException, command: Callable[[Path], str] | None = None) -> list[str]:
-    """Lines on the run that an exception ended: where it lies and, if it was saved, how to resume.
+    """Return lines on a run that an exception ended: its path, and how to resume it if saved.
 
     Args:
         error: the exception.
-        command: what resumes a run directory. Default: :func:`resume_command`.
+        command: a function that returns the command to resume a run. Default:
+            :func:`resume_command`.
 
     >>> results_so_far(ValueError("no"))
     []
     """
-    # A `RunDirectory` notes its path on the exception, of which another may have been made since.
-    paths = (getattr(each, "run_path", None) for each in exceptions_behind(error))
+    # A `RunDirectory` sets its path on the exception, which may have been wrapped since.
+    paths = (getattr(cause, "run_path", None) for cause in exceptions_behind(error))
     run_path = next(filter(None, paths), None)
     if run_path is None:
         return []
@@ -227,11 +228,11 @@ def results_so_far(error: BaseException, command: Callable[[Path], str] | None =
 
 
 def resume_command(run_path: Path, script: Path | None = None) -> str:
-    """A command line that resumes a run.
+    """Return a command line that resumes a run.
 
     Args:
         run_path: the run directory.
-        script: that began the run. Default: that of this process.
+        script: the script that began the run. Default: the script of this process.
 
     >>> resume_command(Path("my runs/first"), Path("my_sac.py")).partition(" ")[2]
     "my_sac.py --resume 'my runs/first'"

@@ -38,12 +38,12 @@ Which = Literal["last", "best"]
 
 @dataclass
 class Run:
-    """A run on disk: its tables as DataFrames, its policy, and how it goes on.
+    """A run on disk: tables as DataFrames, the policy, and methods to resume and evaluate it.
 
     Attributes:
         path: the run directory.
-        recipe: script of one's own that began the run. Default: the recipe of the package.
-        env: the function that makes its environments, where one does.
+        recipe: the user's script that began the run. Default: the recipe of the package.
+        env: the function that makes the environments, if the run has one.
 
     >>> Run("runs/sac/Pendulum-v1/first").path.name
     'first'
@@ -55,7 +55,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
-        self._kwargs: dict[str, Any] = {}  # of the task, as they were given
+        self._kwargs: dict[str, Any] = {}  # arguments of the task, as the user gave them
 
     @property
     def evaluations(self) -> pd.DataFrame:
@@ -73,38 +73,38 @@ class Run:
         return load_runs(self.path, table="episodes")
 
     def policy(self, which: Which = "last", **options: Any) -> TensorDictModuleBase:
-        """The trained policy, as :func:`~rlkit_sac.runs.load_policy` loads it with ``options``."""
+        """Load the trained policy with :func:`~rlkit_sac.runs.load_policy` and ``options``."""
         return load_policy(self.path, which=which, **options)
 
     def resume(self, *, callback: Callback | None = None, **options: Any) -> Run:
-        """Go on with the run, in this process; returns it.
+        """Resume the run in this process, and return it.
 
         Args:
-            callback: as of :func:`train`.
-            options: those that [may change](runs.md#what-may-change), by dotted key.
+            callback: the same argument of :func:`train`.
+            options: options that [may change](runs.md#what-may-change), by dotted key.
 
         Raises:
-            ConfigError: as of :func:`train`, and for a run that cannot be resumed.
+            ConfigError: as :func:`train`, and for a run that cannot be resumed.
         """
-        given = {f"env.kwargs.{name}": value for name, value in self._kwargs.items()}
-        options = {"resume": self.path, **given, **options}
+        kwargs = {f"env.kwargs.{name}": value for name, value in self._kwargs.items()}
+        options = {"resume": self.path, **kwargs, **options}
         return self._start(options, callback, RunDirectory(self.path).info["task"])
 
-    def evaluate(self, which: Which = "last", **other: Any) -> EvaluationResult:
+    def evaluate(self, which: Which = "last", **options: Any) -> EvaluationResult:
         """Evaluate the policy on the task of the run.
 
         Args:
-            which: the newest checkpoint, or that of the best evaluation.
-            other: ``episodes``, ``seed`` and ``deterministic``. Default: as during training.
+            which: the newest checkpoint, or the checkpoint of the best evaluation.
+            options: ``episodes``, ``seed`` and ``deterministic``. Default: as during training.
 
         Raises:
-            ConfigError: for a run whose function that makes environments was not given.
+            ConfigError: if a function made the environments of the run but is not given now.
         """
         checkpoint = find_policy(self.path, which)
-        run = StoredRun(checkpoint, **other)
+        run = StoredRun(checkpoint, **options)
         lost = [key for key, value in run.task.kwargs.items() if any(find_descriptions(value))]
         run.task.kwargs |= {key: self._kwargs[key] for key in lost if key in self._kwargs}
-        with _made_by(self.env, RunDirectory(self.path).info["task"]):
+        with _registered(self.env, RunDirectory(self.path).info["task"]):
             return run.evaluate(load_policy(checkpoint))
 
     def _start(self, options: dict[str, Any], callback: Callback | None, name: str | None) -> Run:
@@ -115,13 +115,13 @@ class Run:
             with open_recipe(find_recipe(str(recipe))) as (module, config_class):
                 config = config_class()
                 session = Session(callback, env_function=self.env is not None)
-                read = session.find_start
-                where, problems = set_options([config], options, stored_options=read)
+                find_start = session.find_start
+                where, problems = set_options([config], options, stored_options=find_start)
                 refuse(problems)
                 self._kwargs |= flat_config(config).get("env.kwargs", {})
                 if self.env is not None and name is None:
-                    config.env.id = name = _name_of(_made(self.env, self._kwargs))
-                with _made_by(self.env, name):
+                    config.env.id = name = _task_name(_open_once(self.env, self._kwargs))
+                with _registered(self.env, name):
                     self.path = call_recipe(module.main, config, session, where)
         except BaseException as error:
             note_results(error, self._command)
@@ -132,7 +132,7 @@ class Run:
         return self
 
     def _command(self, path: Path) -> str:
-        """What resumes the run in a directory."""
+        """Return the Python code that resumes the run in a directory."""
         recipe = f", recipe={str(self.recipe)!r}" if str(self.recipe).endswith(".py") else ""
         function = ", env=function" if self.env is not None else ""
         return f"rlkit_sac.Run({path.as_posix()!r}{recipe}{function}).resume()"
@@ -148,29 +148,29 @@ def train(
     callback: Callback | None = None,
     **options: Any,
 ) -> Run:
-    """Run a recipe in this process, as ``rlkit-sac train`` does in one of its own.
+    """Run a recipe in this process, as ``rlkit-sac train`` does in a process of its own.
 
-    Errors are raised. Ctrl-C saves the run after its step and raises `KeyboardInterrupt`; handlers
-    of signals are as before afterwards.
+    Errors are raised. Ctrl-C saves the run after the current step and raises `KeyboardInterrupt`.
+    The previous signal handlers are restored at the end.
 
     Args:
-        recipe: name of one that comes with the package, or path of a script with a function
+        recipe: name of a recipe of the package, or path of a script with a function
             ``main(config: Class)``.
-        config: name of a configuration of the recipe, a YAML file, or what one holds.
-        env: Gymnasium id, ``module:function``, or a class or function that makes an environment of
-            Gymnasium or TorchRL, for training and for evaluation. The run of one that no module has
-            by its name, such as a ``lambda``, is resumed from Python alone.
-        name: of the task, for the folder of a run whose environments a function makes. Default:
-            ``module:function``; of one without such a name that of the environment's ``spec``, in
-            the namespace ``python``, or of its class.
-        seed: of the run.
-        callback: called after each batch of frames and its updates with the
-            :class:`~rlkit_sac.runs.TrainingRun`; where it returns true, the run ends as complete.
-        options: of the recipe, by dotted key, or by section as in ``loss={"gamma": 0.98}``.
+        config: name of a configuration of the recipe, path of a YAML file, or a mapping of options.
+        env: a Gymnasium id, ``module:function``, or a class or function that makes an environment
+            of Gymnasium or TorchRL, for training and for evaluations. A run with a function that
+            cannot be imported by name, such as a ``lambda``, can be resumed from Python alone.
+        name: the name of the task, for the folder of a run whose environments a function makes.
+            Default: ``module:function``, or for a function that cannot be imported the id of the
+            environment's ``spec`` or its class, in the namespace ``python``.
+        seed: the seed of the run.
+        callback: a function called with the :class:`~rlkit_sac.runs.TrainingRun` after each batch
+            of frames and its updates. If it returns true, the run ends as complete.
+        options: options of the recipe, by dotted key, or by section: ``loss={"gamma": 0.98}``.
 
     Raises:
         ConfigError: for wrong options, before anything is created.
-        RunError: for what fails during the run.
+        RunError: if the run fails.
         KeyboardInterrupt: after a signal or ``time_limit``, when the run is saved.
 
     >>> import tempfile
@@ -182,21 +182,21 @@ def train(
     [120]
     """
     function = env if callable(env) else None
-    wrong = function is None and (name or not isinstance(env, str | None))
-    if wrong or not isinstance(name, str | None):
+    is_wrong = function is None and (name or not isinstance(env, str | None))
+    if is_wrong or not isinstance(name, str | None):
         text = "an id, or a function such as lambda: gym.make('Hopper-v5'), which may have a name="
         raise ConfigError(f"env must be {text}, got env={env!r} and name={name!r}")
     options |= {} if config is None else {"config": config}
     if function is not None and not name and (env := importable_name(function)):
         function = None
     name = env_name(name) if name else None
-    given = {"env.id": name or env, "seed": seed}
-    options |= {key: value for key, value in given.items() if value is not None}
+    arguments = {"env.id": name or env, "seed": seed}
+    options |= {key: value for key, value in arguments.items() if value is not None}
     return Run(Path(), str(recipe), function)._start(options, callback, name)
 
 
-def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
-    """An environment of a function, closed."""
+def _open_once(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
+    """Make an environment by a function, close it and return it."""
     try:
         env = function(**deepcopy(dict(kwargs)))
         close_env(env)
@@ -206,18 +206,18 @@ def _made(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]
     return env
 
 
-def _name_of(env: gym.Env[Any, Any] | EnvBase) -> str:
-    """The name of the task of a function's environment."""
+def _task_name(env: gym.Env[Any, Any] | EnvBase) -> str:
+    """Return the task name of an environment that a function made."""
     if isinstance(env, EnvBase):
         return f"python/{type(base_env(env)).__name__}"
     if env.spec is None:
         return env_name(type(env.unwrapped).__name__)
-    return f"python/{env.spec.id.rpartition('/')[2]}"  # it may be another task than the id's
+    return f"python/{env.spec.id.rpartition('/')[2]}"  # the function may change the task of this id
 
 
 @contextmanager
-def _made_by(function: EnvFunction | None, name: str | None) -> Iterator[None]:
-    """In the block a function makes the environments of this id."""
+def _registered(function: EnvFunction | None, name: str | None) -> Iterator[None]:
+    """Register a function under an id of Gymnasium for the block."""
     if function is None or name is None:
         yield
         return

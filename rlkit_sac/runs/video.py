@@ -39,23 +39,22 @@ def record_video(
     prefix: str = "",
     reward_weights: torch.Tensor | None = None,
 ) -> dict[Path, float]:
-    """Record whole episodes of a policy's deterministic mode, a file for each.
+    """Record whole episodes of a policy's deterministic mode, one file for each.
 
-    With the same seed, the episodes are those of :func:`~rlkit_sac.runs.evaluate` in one
-    environment, and the random generators are as before afterwards. Files are named such as
-    ``episode_0-return_-123.45.mp4``. They have the images per second of the task's
-    ``render_fps``, 30 where it has none.
+    With the same seed, :func:`~rlkit_sac.runs.evaluate` in one environment has the same episodes.
+    The random generators are restored at the end. Files have names such as
+    ``episode_0-return_-123.45.mp4``, and the task's ``render_fps``, or else 30 images per second.
 
     Args:
-        policy: the acting module, in evaluation mode, as of ``load_policy``; its memory begins
-            anew with each episode.
+        policy: the acting module, in evaluation mode, as ``load_policy`` returns it; its memory is
+            reset for each episode.
         env: ``make_env(..., render_mode="rgb_array")``, a single environment on the policy's
             device.
-        folder: made where missing; a file of the same name is replaced.
+        folder: the folder of the files, which is created where missing; old files are replaced.
         episodes: number of episodes, at least 1.
-        seed: of the first episode, at least 0.
+        seed: the seed of the first episode, at least 0.
         format: ``"mp4"`` (H.264) or ``"gif"``.
-        prefix: of the names of the files.
+        prefix: the beginning of the names of the files.
         reward_weights: weights ``[M]`` of a vector reward; default ones.
 
     Returns:
@@ -122,14 +121,15 @@ def record_run(
 
     Args:
         run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
-        which: the newest checkpoint of the run, or that of the best evaluation.
-        into: as for :func:`~rlkit_sac.runs.load_policy`; moved to the CPU.
-        folder: default ``videos`` in the run directory.
-        seed: default that of the run's evaluations, whose first episodes are recorded.
+        which: the newest checkpoint of the run, or the checkpoint of the best evaluation.
+        into: the same argument of :func:`~rlkit_sac.runs.load_policy`; moved to the CPU.
+        folder: the folder of the files. Default: ``videos`` in the run directory.
+        seed: the seed of the first episode. Default: the seed of the run's evaluations, whose
+            first episodes are recorded.
         options: ``episodes`` and ``format`` of :func:`record_video`.
 
     Returns:
-        As :func:`record_video`; names of files begin with ``step_<frames>-``.
+        The same as :func:`record_video`; names of files begin with ``step_<frames>-``.
 
     Raises:
         ConfigError: as :func:`record_video`.
@@ -151,11 +151,11 @@ def record_run(
 
 
 def record_best(run_dir: Path, policy: TensorDictModuleBase) -> None:
-    """Record the best policy of a run that has ended and say where; a failure is a warning.
+    """Record the best policy of a run that has ended, and print the file; a failure is a warning.
 
     Args:
         run_dir: the run directory.
-        policy: of the run, with any weights; it stays as it is.
+        policy: the policy of the run, with any weights; it is not changed.
     """
     try:
         (file,) = record_run(run_dir, which="best", into=deepcopy(policy))
@@ -169,7 +169,7 @@ def check_video(task: EnvConfig) -> None:
     """Check that videos of a task can be recorded on this machine, by rendering one image.
 
     Args:
-        task: of a run.
+        task: the options of a task.
 
     Raises:
         ConfigError: if a package of the extra ``video`` is missing.
@@ -186,8 +186,8 @@ def check_video(task: EnvConfig) -> None:
 
 
 def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> torch.Tensor:
-    """Record one episode and close the video; returns the sum of rewards ``[M]``."""
-    with closing(video):  # its own `with` leaves it open after an exception
+    """Record one episode, close the video, and return the sum of rewards ``[M]``."""
+    with closing(video):  # the video's own `with` would leave it open after an exception
         state = env.reset()
         video.append_data(_image(env))
         for _ in range(LONGEST_EPISODE):
@@ -195,7 +195,7 @@ def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> t
             video.append_data(_image(env))
             if step["next", "done"].all():
                 break
-            state = step_mdp(step)  # with the states of a policy with memory
+            state = step_mdp(step)  # includes the states of a policy with memory
     return step["next", "episode_reward"]
 
 
@@ -217,5 +217,5 @@ def _image(env: EnvBase) -> Any:
 
 
 def _task(env: EnvBase) -> Any:
-    """What renders: the environment of Gymnasium, or that under all transforms of TorchRL."""
+    """Return the environment that renders: Gymnasium's, or TorchRL's under all transforms."""
     return gym_envs(env)[0] if adapted_task(env) is None else base_env(env)

@@ -33,11 +33,12 @@ class ActingLoop:
     begins the next one. The state of a policy with memory is zero where an episode begins.
 
     Args:
-        env: of Gymnasium's, without further transforms.
-        policy: acts on the environment's device; its parameters are read at every step.
-        exploration_type: of the policy; None for the one set at each step.
-        random_policy: acts in random steps; it reads no entry but masks, and writes what the policy
-            writes, but for the state of its memory. Default: draws from the action space.
+        env: a Gymnasium environment made by ``make_env``, without further transforms.
+        policy: the acting policy, on the environment's device; parameters are read at every step.
+        exploration_type: exploration type of the policy; None for the type set at each step.
+        random_policy: the policy of random steps. It reads no entry but masks, and writes the
+            entries of the policy, except the state of a memory. Default: draws from the action
+            space.
 
     Attributes:
         frame: the present step, with the keys of TorchRL's collector.
@@ -75,7 +76,7 @@ class ActingLoop:
         blank = env.fake_tensordict()
         written = written_entries(policy, blank)
         states = {key: written.pop(next_key(key)) for key in state_keys(policy)}
-        # What a policy without memory writes besides the action in random steps.
+        # The entries of a policy without memory in random steps, besides the action.
         self._random_entries = {key: torch.zeros_like(value) for key, value in written.items()}
         carried: list[NestedKey] = [*self._carried, *previous]
         after = [*OUTCOME, "done"]
@@ -102,9 +103,9 @@ class ActingLoop:
         self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
-        read = getattr(self._random_policy, "in_keys", ())
-        self._random_inputs = {key: self._tensor(arrays[key]) for key in read}
-        self._always_acts = bool(states or read)
+        mask_keys = getattr(self._random_policy, "in_keys", ())
+        self._random_inputs = {key: self._tensor(arrays[key]) for key in mask_keys}
+        self._always_acts = bool(states or mask_keys)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
         self._new_previous = [
             (arrays[next_key(new)], arrays[key])
@@ -117,7 +118,7 @@ class ActingLoop:
 
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
-        """Whether the environment can be stepped, and the policy says what it reads."""
+        """Return whether the environment can be stepped here, and the policy names its inputs."""
         return is_as_made(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
@@ -130,14 +131,13 @@ class ActingLoop:
             self._begin_episode(index)
 
     def step(self, *, random: bool = False, unchanged: bool = False) -> None:
-        """One step of every environment, into ``frame.arrays``.
+        """Step every environment once, and write the frame into ``frame.arrays``.
 
         Args:
-            random: act by ``random_policy``. Other entries that the policy writes are then 0; a
-                policy with memory, and any where masks are read, runs all the same, and nothing but
-                its action is replaced.
-            unchanged: whether nothing but values of parameters has changed in the policy since the
-                last step.
+            random: if true, ``random_policy`` acts, and the other entries of the policy are 0. With
+                memory or masks the policy also runs, and only its action is replaced.
+            unchanged: if true, only values of parameters have changed in the policy since the last
+                step.
         """
         written = self._act_randomly(unchanged) if random else self._act(unchanged)
         values = [written[key] for key, _ in self._outputs]
@@ -170,10 +170,10 @@ class ActingLoop:
         """Take some steps, and keep them as the batch of ``frame``.
 
         Args:
-            steps: of each environment.
-            random: as for :meth:`step`.
-            until: called after each step; true makes it the last one.
-            first_index: of the environments, for messages.
+            steps: steps of each environment.
+            random: the same argument of :meth:`step`.
+            until: a function called after each step; true makes it the last one.
+            first_index: number of the first environment, for messages.
 
         Raises:
             RunError: for NaN or infinity from an environment or the policy.
@@ -200,17 +200,17 @@ class ActingLoop:
         return self._policy(self._copies(self._inputs), unchanged=unchanged)
 
     def _copies(self, entries: Entries) -> Entries:
-        # Copies, because a policy may keep them, and in memory that PyTorch has aligned.
-        read = entries if self._device.type == "cpu" else self.frame.on_device()
-        return {key: read[key].clone() for key in entries}
+        # A policy may keep its inputs, so they are copies, in memory that PyTorch has aligned.
+        source = entries if self._device.type == "cpu" else self.frame.on_device()
+        return {key: source[key].clone() for key in entries}
 
     def _act_randomly(self, unchanged: bool) -> Entries:
         acted = self._act(unchanged) if self._always_acts else self._random_entries
         with torch.no_grad():
-            read = self._copies(self._random_inputs)
-            entries = TensorDict(read, batch_size=self._batch_size, device=self._device)
-            drawn = self._random_policy(entries).exclude(*read)
-        return acted | dict(drawn.items(True, True))
+            inputs = self._copies(self._random_inputs)
+            entries = TensorDict(inputs, batch_size=self._batch_size, device=self._device)
+            sample = self._random_policy(entries).exclude(*inputs)
+        return acted | dict(sample.items(True, True))
 
     def _begin_episode(self, index: int) -> None:
         arrays = self.frame.arrays
@@ -225,7 +225,7 @@ class ActingLoop:
         self._next_trajectory += 1
 
     def _actions(self) -> Sequence[Any]:
-        """The action of each environment, as its `ActionConversion` takes it."""
+        """Return the action of each environment, as its `ActionConversion` takes it."""
         values = [self.frame.arrays[key] for key in self._action_keys]
         plain = [value if value.dtype.kind == "f" else value.tolist() for value in values]
         if self._action_keys == ["action"]:
@@ -235,11 +235,11 @@ class ActingLoop:
         return [{"action": dict(zip(names, parts, strict=True))} for parts in joint]
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        """The entry ``[N, …]`` in the same memory, without N for a single environment."""
+        """Return the entry ``[N, …]`` in the same memory, without N for a single environment."""
         return torch.from_numpy(array if self._batch_size else array.squeeze(0))
 
     def state_dict(self) -> dict[str, Any]:
-        """The entries of the next step; the episodes are saved separately."""
+        """Return the entries of the next step; the episodes are saved separately."""
         arrays = self.frame.arrays
         return {
             "envs": {key: torch.tensor(arrays[key]) for key in self._carried},
@@ -252,11 +252,11 @@ class ActingLoop:
         """Continue from a state, after the episodes were loaded.
 
         Args:
-            state: what :meth:`state_dict` returned.
-            kept: for each environment whether its episode continues exactly.
+            state: the state that :meth:`state_dict` returned.
+            kept: for each environment, whether its episode continues exactly.
 
         Raises:
-            ConfigError: for a state without that of the policy's memory.
+            ConfigError: for a state that lacks the policy's memory.
         """
         previous = dict(state["previous"])
         check_saved_state(previous, self._zero_at_reset)
@@ -273,10 +273,10 @@ class ActingLoop:
 
 
 def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
-    """Copies of tensors of one device, in one transfer."""
+    """Return copies of tensors of one device, in one transfer."""
     parts = [value.contiguous().view(-1).view(torch.uint8) for value in values]
     copies = torch.cat(parts).cpu().split([len(part) for part in parts])
-    # A clone is aligned.
+    # The slices of the copy may be unaligned; their clones are aligned.
     return [c.clone().view(v.dtype).view(v.shape) for v, c in zip(values, copies, strict=True)]
 
 

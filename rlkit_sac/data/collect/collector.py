@@ -24,13 +24,13 @@ from rlkit_sac.errors import RunError
 
 
 class _CountingCollector(ABC):
-    """What both collectors share: the frames of the run.
+    """The base of both collectors, which counts the frames of the run.
 
     Attributes:
-        frames: collected so far.
-        inexact_reasons: why the environments do not continue exactly from the loaded state, if so.
-        first_index: of the environments, for messages.
-        workers: that collect a batch together, each an equal part, for messages.
+        frames: number of frames collected so far.
+        inexact_reasons: the reasons why environments do not continue exactly from a loaded state.
+        first_index: number of the first environment, for messages.
+        workers: number of workers that collect equal parts of a batch, for messages.
     """
 
     first_index = 0
@@ -57,7 +57,7 @@ class _CountingCollector(ABC):
 
     @abstractmethod
     def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
-        """Makes what collects."""
+        """Prepare collecting."""
 
     def __iter__(self) -> Iterator[TensorDictBase]:
         while self.frames < self.total_frames:
@@ -73,10 +73,10 @@ class _CountingCollector(ABC):
 
     @abstractmethod
     def _collect(self, *, random: bool) -> TensorDictBase:
-        """The next batch, which is finite, or the `RunError` of an environment or the policy."""
+        """Return the next batch, without NaN or infinity, or raise a `RunError`."""
 
     def end(self) -> None:
-        """Collect no further batch."""
+        """End the iteration after the present batch."""
         self.total_frames = self.frames
 
     def shutdown(self) -> None:
@@ -92,12 +92,13 @@ class LightCollector(_CountingCollector):
     and the policy is a :class:`~rlkit_sac.data.collect.recorded_policy.RecordedPolicy`.
 
     Args:
-        env: what :func:`~rlkit_sac.envs.make_env` returned, of Gymnasium.
-        policy: acts on the environment's device; its parameters are read at every step.
+        env: a Gymnasium environment made by :func:`~rlkit_sac.envs.make_env`.
+        policy: the acting policy, on the environment's device; parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
         frames_per_batch: frames of each batch, a multiple of the number of environments.
-        init_random_frames: first frames, with actions drawn from the action space.
-        random_policy: acts instead of these draws, see :func:`~rlkit_sac.data.make_collector`.
+        init_random_frames: number of first frames with actions drawn from the action space.
+        random_policy: a policy that replaces these draws, see
+            :func:`~rlkit_sac.data.make_collector`.
 
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.
@@ -124,7 +125,7 @@ class LightCollector(_CountingCollector):
         return self._loop.frame.batch()
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far, the environments' episodes, and the entries of the next step."""
+        """Return the frames so far, the unfinished episodes, and the entries of the next step."""
         episodes = save_episodes(self.env)
         return {"frames": self.frames, "episodes": episodes, "loop": self._loop.state_dict()}
 
@@ -132,8 +133,7 @@ class LightCollector(_CountingCollector):
         """Continue from a state.
 
         Raises:
-            ConfigError: if the environments are others than those of the state, or the policy has
-                a memory that the state has not.
+            ConfigError: if the state has other environments, or lacks the memory of the policy.
         """
         kept = load_episodes(self.env, state["episodes"])
         self.frames = state["frames"]
@@ -150,9 +150,9 @@ class TorchRLCollector(_CountingCollector):
     """Yields the batches of TorchRL's collector; a resumed run begins new episodes.
 
     Args:
-        env: batched or not.
-        policy: acts on the environment's device.
-        options: as of :class:`LightCollector`.
+        env: the environment, batched or not.
+        policy: the acting policy, on the environment's device.
+        options: the other arguments of :class:`LightCollector`.
     """
 
     def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
@@ -182,17 +182,17 @@ class TorchRLCollector(_CountingCollector):
         return batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far."""
+        """Return the frames so far."""
         return {"frames": self.frames}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue to count from a state."""
+        """Continue to count frames from a state."""
         self.frames = state["frames"]
         self.inexact_reasons = ["TorchRL's environments begin new episodes"]
 
 
 class _RandomFirst(TensorDictModuleBase):
-    """A policy, and what acts in its place at first; with memory or masks the policy runs on."""
+    """A policy that another one replaces in random frames; with memory or masks both run."""
 
     def __init__(self, policy: TensorDictModuleBase, random_policy: Callable[..., Any]) -> None:
         super().__init__()
@@ -208,11 +208,11 @@ class _RandomFirst(TensorDictModuleBase):
 
 
 def env_with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
-    """The environment, with a transform that carries the state of a memory unless it has one.
+    """Return an environment that carries the state of a policy's memory from step to step.
 
     Args:
-        env: to which the transform is appended.
-        policy: with a memory or without.
+        env: the environment; a transform is appended unless it already has these entries.
+        policy: a policy, with or without a memory.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -225,7 +225,7 @@ def env_with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
         return env
     written = written_entries(policy, env.fake_tensordict())
     states = {key: written[next_key(key)][(0,) * env.batch_dims] for key in missing}
-    specs = {key: Unbounded(one.shape, one.device, one.dtype) for key, one in states.items()}
+    specs = {key: Unbounded(x.shape, x.device, x.dtype) for key, x in states.items()}
     return env.append_transform(TensorDictPrimer(specs, expand_specs=True))
 
 
@@ -241,32 +241,31 @@ def make_collector(
     init_random_frames: int = 0,
     random_policy: TensorDictModuleBase | None = None,
 ) -> AnyCollector:
-    """A collector in this process that yields ``total_frames`` frames, the last batch whole.
+    """Return a collector in this process that yields ``total_frames`` frames, the last batch whole.
 
-    What :func:`~rlkit_sac.envs.make_env` returned is stepped by a :class:`LightCollector`, any
-    other environment, and one with further transforms, by TorchRL's ``Collector``.
+    A :class:`LightCollector` steps a Gymnasium environment that :func:`~rlkit_sac.envs.make_env`
+    made. TorchRL's ``Collector`` steps any other environment, also one with further transforms.
 
-    NaN or infinity in what the environment observes (after its transforms), in what the policy
-    reads, in rewards, actions or ``behavior`` (the distribution that they were drawn from) raises
-    `RunError`, with the frame of the run, before the batch is yielded.
+    NaN or infinity raises `RunError` with the frame of the run, before the batch is yielded. This
+    concerns observations (after transforms), inputs of the policy, rewards, actions and
+    ``behavior`` (the distribution that actions were drawn from).
 
     A policy with memory reads entries, such as ``actor_state``, that it also writes under
     ``"next"``. They are zero where an episode begins, and each frame holds them before and after
-    its step. In random frames it runs as in others, and its action is replaced. TorchRL's collector
+    its step. In random frames the policy also runs, and its action is replaced. TorchRL's collector
     appends a ``TensorDictPrimer`` of these entries to ``env``, unless it has one.
 
     Args:
-        env: batched or not; ``frames_per_batch`` counts the frames of all its environments.
-        policy: acts on the environment's device; its parameters are read at every step.
+        env: the environment, batched or not.
+        policy: the acting policy, on the environment's device; parameters are read at every step.
         total_frames: frames of the run; the last batch may go beyond.
-        frames_per_batch: frames between two yields, a multiple of the number of environments.
-        init_random_frames: first frames, in which actions are drawn from the action space; rounded
-            up to whole batches. With masks they are drawn among the allowed ones, and the policy
-            runs as one with memory.
-        random_policy: acts instead of these draws. It reads no entry but masks and writes all that
-            ``policy`` writes but the state of a memory, such as a
-            :class:`~rlkit_sac.modules.RandomBehavior` where a loss reads the distribution of the
-            stored actions.
+        frames_per_batch: frames of all environments in a batch, a multiple of their number.
+        init_random_frames: number of first frames with actions drawn from the action space,
+            rounded up to whole batches. With masks, allowed actions are drawn, and the policy also
+            runs.
+        random_policy: a policy that replaces these draws. It reads no entry but masks and writes
+            all entries that ``policy`` writes, except the state of a memory. A loss that reads the
+            distribution of the stored actions needs a :class:`~rlkit_sac.modules.RandomBehavior`.
 
     Raises:
         ConfigError: for a number of frames that the environments cannot share evenly.

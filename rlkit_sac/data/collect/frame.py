@@ -26,12 +26,12 @@ class Frame:
     type.
 
     Args:
-        carried: shape and type, without N, of the entries whose values under ``"next"`` are those
-            with which the next frame begins.
+        carried: shape and type, without N, of the entries that the next frame takes over
+            from ``"next"``.
         others: shape and type of the other entries.
         count: number N of environments.
-        batch_size: of the environments, ``[N]``, or ``[]`` for a single one.
-        device: of the batches.
+        batch_size: batch size of the environments, ``[N]``, or ``[]`` for a single one.
+        device: the device of the batches.
 
     Attributes:
         arrays: the entries ``[N, …]`` by key, zeros at first.
@@ -86,19 +86,19 @@ class Frame:
         self._steps = 0
 
     def keep(self, step: int) -> None:
-        """Copy the present frame into the batch, which ends there until another one is kept."""
+        """Copy the present frame into the batch, as its last frame so far."""
         self._kept[step] = self._block
         self._steps = step + 1
 
     def is_finite(self) -> bool:
-        """Whether the frames of the batch hold neither NaN nor infinity; true is certain."""
+        """Return true if the frames of the batch certainly hold neither NaN nor infinity."""
         with np.errstate(over="ignore", invalid="ignore"):
             kept = self._kept[: self._steps]
             floats = (kept[..., place].view(kind) for place, kind in self._floats)
             return all(isfinite(values.sum()) for values in floats)
 
     def batch(self) -> TensorDictBase:
-        """The frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
+        """Return the frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
         shape = torch.Size([*self._batch_size, self._steps])
         rows = torch.from_numpy(self._kept[: self._steps]).to(self._device)
         values = self._rows.columns(rows.transpose(0, 1) if self._batch_size else rows)
@@ -107,7 +107,7 @@ class Frame:
         return self._entries(values, shape, self._device)
 
     def on_device(self) -> dict[NestedKey, Tensor]:
-        """Copies of the present entries on another device, in one transfer."""
+        """Return copies of the present entries on another device, in one transfer."""
         rows = torch.from_numpy(self._block if self._batch_size else self._block[0])
         values = self._rows.columns(rows.to(self._device))
         return dict(zip(self._rows.keys, values, strict=True))
@@ -121,7 +121,7 @@ def check_finite(
     Args:
         batch: frames ``[T]``, or ``[N, T]`` of N environments stepped together.
         states: entries under ``"next"`` that the policy writes, not the environment.
-        first_index: of the environments.
+        first_index: number of the first environment.
 
     Raises:
         RunError: naming the first entry of the earliest frame, the environment and the frame: that
@@ -135,7 +135,7 @@ def check_finite(
     """
     steps = batch.shape[-1]
     floats = [(key, value) for key, value in batch.items(True, True) if value.is_floating_point()]
-    # A GPU is waited for once.
+    # One test of everything, since each result would wait for the GPU.
     if not floats or torch.stack([value.isfinite().all() for _, value in floats]).all():
         return
     found = []
@@ -161,18 +161,18 @@ def check_finite(
 def check_frames(
     batch: TensorDictBase, env: EnvBase, policy: object, *, first_index: int = 0
 ) -> None:
-    """As :func:`check_finite`, for what comes from an environment and its policy.
+    """Refuse frames of an environment and its policy that hold NaN or infinity.
 
     Args:
         batch: frames that the policy collected in the environment.
-        env: of the frames.
-        policy: whose ``in_keys`` are checked, and the state of its memory after each step.
-        first_index: of the environments.
+        env: the environment of the frames.
+        policy: the policy; its ``in_keys`` and the state of its memory are checked.
+        first_index: number of the first environment.
     """
     states = state_keys(policy)
     read = dict.fromkeys([*env.observation_keys, *getattr(policy, "in_keys", ())])
     after = [next_key(key) for key in (*env.reward_keys, *read)]
     # In the order of a step: what was observed, the action upon it, what the step returned.
     kept = batch.select(*read, *env.action_keys, "behavior", *after, strict=False)
-    # The state before a step is that after the last one, or zero.
+    # The state before a step is the state after the last one, or zero: it is checked there.
     check_finite(kept.exclude(*states), states=states, first_index=first_index)

@@ -16,7 +16,7 @@ from rlkit_sac.graph import preserve_state
 
 
 def next_key(key: NestedKey) -> tuple[str, ...]:
-    """The key of an entry after the step.
+    """Return the key of an entry after the step.
 
     >>> next_key("observation"), next_key(("prev_action", "discrete"))
     (('next', 'observation'), ('next', 'prev_action', 'discrete'))
@@ -25,10 +25,10 @@ def next_key(key: NestedKey) -> tuple[str, ...]:
 
 
 def state_keys(policy: object) -> list[NestedKey]:
-    """The state of a policy with memory: the entries it reads and also writes, under ``"next"``.
+    """Return the keys of a policy's memory, which it reads and also writes under ``"next"``.
 
     Args:
-        policy: none of a policy without ``in_keys`` and ``out_keys``.
+        policy: the policy; without ``in_keys`` and ``out_keys`` it has no memory.
 
     >>> from rlkit_sac.modules.memory import GRUMemory
     >>> state_keys(GRUMemory(3, 8, in_key="observation", out_key="memory"))
@@ -40,11 +40,11 @@ def state_keys(policy: object) -> list[NestedKey]:
 
 
 def written_entries(policy: TensorDictModuleBase, frame: TensorDictBase) -> dict[NestedKey, Tensor]:
-    """What a policy writes, without changing it, its input or the random generators.
+    """Return the entries that a policy writes, without changing it, its input or random generators.
 
     Args:
-        policy: called once, with a state of zeros if it has memory.
-        frame: all else that it reads.
+        policy: the policy, which is called once, with a state of zeros if it has memory.
+        frame: the other entries that it reads.
 
     >>> from tensordict import TensorDict
     >>> from rlkit_sac.modules.memory import GRUMemory
@@ -60,12 +60,12 @@ def written_entries(policy: TensorDictModuleBase, frame: TensorDictBase) -> dict
     return {key: value for key, value in written.items(True, True) if key not in read}
 
 
-def check_saved_state(saved: Iterable[NestedKey], wanted: Iterable[NestedKey]) -> None:
+def check_saved_state(saved: Iterable[NestedKey], expected: Iterable[NestedKey]) -> None:
     """Refuse the saved state of a collector whose policy had no memory, or another one.
 
     Args:
-        saved: entries of the saved state.
-        wanted: those with which the policy goes on.
+        saved: keys of the saved state.
+        expected: keys that the policy needs.
 
     Raises:
         ConfigError: naming the entries that are missing.
@@ -73,6 +73,6 @@ def check_saved_state(saved: Iterable[NestedKey], wanted: Iterable[NestedKey]) -
     >>> check_saved_state(["prev_action", "actor_state"], ["actor_state"])
     """
     held = set(saved)
-    if missing := [key for key in wanted if key not in held]:
+    if missing := [key for key in expected if key not in held]:
         text = "load it with a policy that has the memory of the saved one"
         raise ConfigError(f"the saved collector holds no {missing}: {text}")

@@ -28,8 +28,8 @@ class RecordedPolicy:
 
     Args:
         policy: the acting module.
-        batch_size: of the entries it reads.
-        exploration_type: of the policy; None for the one set at each call.
+        batch_size: batch size of the entries that it reads.
+        exploration_type: exploration type of the policy; None for the type set at each call.
 
     >>> from torchrl.modules import Actor
     >>> policy = RecordedPolicy(Actor(torch.nn.Linear(3, 1)), [2])
@@ -54,11 +54,11 @@ class RecordedPolicy:
         self._run: Callable[[Sequence[Tensor]], Entries] = self._eager
 
     def __call__(self, entries: Mapping[NestedKey, Tensor], *, unchanged: bool = False) -> Entries:
-        """Act.
+        """Return the entries that the policy writes.
 
         Args:
-            entries: at least those of ``in_keys``, each with the batch size in front.
-            unchanged: whether only values of parameters can have changed since the last call.
+            entries: the entries of ``in_keys`` or more, each with the batch size in front.
+            unchanged: if true, only values of parameters can have changed since the last call.
 
         Returns:
             What the policy writes; it may share memory with the entries.

@@ -19,8 +19,8 @@ class UniformAllowed(TensorDictModuleBase):
     A row that allows nothing, as that of an environment elsewhere, allows everything.
 
     Args:
-        spec: of all parts of the action, ``[*]``.
-        mask_key: of the mask, bool ``[*, K]``.
+        spec: the spec of all parts of the action, ``[*]``.
+        mask_key: key of the mask, bool ``[*, K]``.
 
     >>> import torch
     >>> from tensordict import TensorDict
@@ -46,11 +46,11 @@ class UniformAllowed(TensorDictModuleBase):
 
 
 def uniform_policy(env: EnvBase, spec: Composite) -> Any:
-    """What acts in the random frames of an environment.
+    """Return a policy for the random frames of an environment.
 
     Args:
-        env: of the frames.
-        spec: of its actions, or of more environments.
+        env: the environment of the frames.
+        spec: the spec of its actions, or of the actions of more environments.
     """
     mask_key = action_mask_key(env)
     return RandomPolicy(spec) if mask_key is None else UniformAllowed(spec, mask_key)

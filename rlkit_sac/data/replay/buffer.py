@@ -1,4 +1,4 @@
-"""Making replay buffers: of which transitions, with which from before, if they fit into memory."""
+"""Construction of replay buffers, with prior data and a check that they fit into memory."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ def example_transition(
     policy: TensorDictModuleBase | None = None,
     random_policy: TensorDictModuleBase | None = None,
 ) -> TensorDictBase:
-    """One transition with the entries that replay will store, and arbitrary values.
+    """Return one transition with the entries that replay will store, and arbitrary values.
+
+    No random numbers are drawn.
 
     Args:
-        env: the environment frames come from, batched or not.
-        keys: entries to keep, such as a loss's ``in_keys``.
-        policy: acts in the environment. What it writes can be kept, and the state of its memory
-            before the step.
-        random_policy: writes entries that are not the environment's, see
-            :func:`~rlkit_sac.data.make_collector`. Neither of them draws random numbers here.
+        env: the environment of the frames, batched or not.
+        keys: the keys to keep, such as the ``in_keys`` of a loss.
+        policy: the acting policy. The entries that it writes can be kept, and the state of its
+            memory before the step.
+        random_policy: the policy of random frames, which may write further entries, see
+            :func:`~rlkit_sac.data.make_collector`.
 
     Returns:
         A TensorDict without batch dimensions.
@@ -56,9 +58,9 @@ def example_transition(
     torch.Size([3])
     """
     frame = env.fake_tensordict()
-    for each in (policy, random_policy):
-        if each is not None:
-            frame.update(written_entries(each, frame))
+    for actor in (policy, random_policy):
+        if actor is not None:
+            frame.update(written_entries(actor, frame))
     for key in state_keys(policy):
         frame.set(key, torch.zeros_like(frame[next_key(key)]))
     frame.set(TRAJECTORY, torch.zeros(frame.shape, dtype=torch.int64))
@@ -79,7 +81,7 @@ def make_replay_buffer(
     prior_data: TensorDictBase | None = None,
     prior_share: float | None = None,
 ) -> TensorDictReplayBuffer:
-    """Makes a replay buffer that samples with replacement and overwrites the oldest transitions.
+    """Make a replay buffer that samples with replacement and overwrites the oldest transitions.
 
     Indices are drawn from torch's global generator. Sampled batches lie on ``device``. Pass batches
     on which a loss wrote its errors to ``update_tensordict_priority(batch)``, which does nothing
@@ -88,34 +90,34 @@ def make_replay_buffer(
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the buffer holds.
-        batch_size: transitions per sample, or slices or segments of them.
+        batch_size: number of transitions, slices or segments in a sample.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
         directory: empty or new directory of the files; None for temporary ones, which disappear
             with the process. Only for ``"memmap"``.
-        device: where the batches lie, and the storage too if it is ``"tensor"``. Default: CPU.
-        sampler: draws by priorities (:class:`~rlkit_sac.data.PrioritizedSampler`), slices
+        device: the device of the batches, and of a ``"tensor"`` storage. Default: CPU.
+        sampler: a sampler that draws by priorities
+            (:class:`~rlkit_sac.data.PrioritizedSampler`), or draws slices
             (:class:`~rlkit_sac.data.SliceSampler`) or segments of episodes
             (:class:`~rlkit_sac.data.TrajectorySampler`). Default: single transitions, uniformly.
-            Where its ``frame_stack`` K is above 1, as that of a
-            :class:`~rlkit_sac.data.StepSampler` can be, each image of a stack ``[K, H, W]`` or
-            with further dimensions, as :class:`~rlkit_sac.envs.FrameStack` makes them, is stored
-            once, and a sample has the stacks
+            If its ``frame_stack`` K is above 1 (also a :class:`~rlkit_sac.data.StepSampler` has
+            one), the stacks ``[K, H, W, ...]`` that :class:`~rlkit_sac.envs.FrameStack` makes are
+            stored as single images and stacked again in each sample
             (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`).
-        n_steps: above 1 it stores transitions of so many steps, each when its last frame has come,
-            see :class:`~rlkit_sac.data.NStepTransform`; ``extend`` then gets frames with
-            ``("collector", "traj_ids")``. Default: 1.
-        gamma: discount of the rewards of these steps, that of the loss. Default: 0.99.
+        n_steps: number of steps of a transition. Above 1, a transition is stored when its last
+            frame has come, see :class:`~rlkit_sac.data.NStepTransform`, and the frames for
+            ``extend`` need ``("collector", "traj_ids")``. Default: 1.
+        gamma: the discount of the loss, for the rewards of these steps. Default: 0.99.
         prior_data: transitions ``[*]`` from before, with the entries of ``example`` or more.
-        prior_share: the part of each batch that is drawn uniformly from them, half in RLPD (Ball
-            et al. 2023, arXiv:2302.02948), with uniform sampling from a ``"tensor"`` storage. They
-            are then not in the buffer. Default: they are put into the buffer, and overwritten
-            first.
+        prior_share: the share of each batch that is drawn uniformly from the prior data (1/2 in
+            RLPD, Ball et al. 2023, arXiv:2302.02948). Needs uniform sampling and a ``"tensor"``
+            storage; the data are then not in the buffer. Default: the data are put into the
+            buffer, and overwritten first.
 
     Raises:
-        ConfigError: as :func:`check_replay_fits`, files cannot take their space on the disk,
-            stacks are not those of the example, transitions of several steps or prior data are
-            asked for together with slices or stacks, prior data do not fit the example or the
-            capacity, or their share is of another kind of buffer.
+        ConfigError: as :func:`check_replay_fits`; if files cannot take their space on the disk;
+            if stacks do not fit the example; for ``n_steps`` or prior data together with slices
+            or stacks; if prior data do not fit the example or the capacity; or for a
+            ``prior_share`` without uniform sampling from a ``"tensor"`` storage.
 
     >>> from tensordict import TensorDict
     >>> buffer = make_replay_buffer(TensorDict(observation=torch.zeros(3)), capacity=100,
@@ -166,18 +168,18 @@ def make_replay_buffer(
 
 
 def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
-    """Transitions with the entries that replay stores, without steps that are not valid.
+    """Return transitions with the entries that replay stores, without steps that are not valid.
 
     Args:
-        data: ``[*]``.
+        data: the transitions ``[*]``.
         example: one transition without batch dimensions, as it will be stored.
 
     Returns:
-        ``[n]``.
+        The transitions ``[n]``.
 
     Raises:
-        ConfigError: if there are none, or an entry is missing, of another shape or type, or not
-            finite; or if they are of several steps, but the example is of one.
+        ConfigError: if there are no transitions; if an entry is missing, of another shape or type,
+            or not finite; or for transitions of several steps where the example has one.
 
     >>> from tensordict import TensorDict
     >>> fitting(TensorDict(a=torch.zeros(2), batch_size=[2]), TensorDict(b=torch.zeros(3)))
@@ -193,10 +195,10 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
     elif (steps > 1).any():
         raise ConfigError(f"the prior data are of {steps.max()} steps: set n_steps above 1")
     entries = dict(rows.items(True, True))
-    for key, wanted in example.items(True, True):
-        found = entries.get(key)
-        there = "missing" if found is None else f"{found.dtype} {list(found.shape[1:])}"
-        here = f"{wanted.dtype} {list(wanted.shape)}"
+    for key, expected in example.items(True, True):
+        entry = entries.get(key)
+        there = "missing" if entry is None else f"{entry.dtype} {list(entry.shape[1:])}"
+        here = f"{expected.dtype} {list(expected.shape)}"
         if there != here:
             raise ConfigError(
                 f"the prior data do not fit the task: {key!r} is {there} there and {here} here"
@@ -213,18 +215,18 @@ def check_replay_fits(
     storage: StorageKind = "tensor",
     device: torch.device | str = "cpu",
 ) -> None:
-    """Checks that a replay buffer fits into memory before it is filled.
+    """Check that a replay buffer fits into memory before it is filled.
 
-    One in files takes its space on the disk when it is made, which fails where there is too little.
+    A buffer in files reserves its space on the disk when it is made, and fails there.
 
     Args:
         example: one transition without batch dimensions, as it will be stored.
         capacity: transitions the buffer holds.
         storage: ``"tensor"`` on ``device``, or ``"memmap"`` in files. Default: ``"tensor"``.
-        device: where a ``"tensor"`` storage lies. Default: CPU.
+        device: the device of a ``"tensor"`` storage. Default: CPU.
 
     Raises:
-        ConfigError: the buffer is larger than the free space (the largest capacity that fits is
+        ConfigError: if the buffer is larger than the free memory (the largest capacity that fits is
             named), the capacity is not positive, or the storage is unknown.
 
     >>> from tensordict import TensorDict
@@ -248,13 +250,13 @@ def check_replay_fits(
 
 
 def free_device_memory(device: torch.device | str) -> int | None:
-    """Returns the bytes that new tensors on ``device`` can take; None where unknown.
+    """Return the bytes that new tensors on ``device`` can take; None where unknown.
 
-    For CUDA devices, their own memory; for others, that of the host: what Linux reports as
-    available without swapping, or the limit of a container if that is less.
+    A CUDA device has its own memory. Other devices use the memory of the host, which Linux reports
+    as available without swapping, or the limit of a container if that is less.
 
     Args:
-        device: where the tensors would lie.
+        device: the device of the tensors.
 
     >>> free = free_device_memory("cpu")
     >>> free is None or free > 0

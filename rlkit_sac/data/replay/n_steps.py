@@ -70,7 +70,7 @@ class NStepTransform(Transform):
         self._waiting = None
 
     def get_extra_state(self) -> dict[str, Any]:
-        """The frames that wait for later ones."""
+        """Return the frames that wait for later ones."""
         return {} if self._waiting is None else self._waiting.to_dict()
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
@@ -129,7 +129,7 @@ class NStepTransform(Transform):
 
 
 def several_steps(transition: TensorDictBase) -> TensorDictBase:
-    """An example transition, as a :class:`NStepTransform` makes it.
+    """Return an example transition, as a :class:`NStepTransform` makes it.
 
     >>> several_steps(TensorDict(observation=torch.zeros(3)))["steps_to_next_obs"]
     tensor(1)

@@ -1,4 +1,4 @@
-"""Replay that holds each transition as one row, so that a sample is one gather."""
+"""A replay buffer that holds each transition as one row, so that a sample is one gather."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PackedStorage(LazyTensorStorage):
     _len: int
 
     def get(self, index: Any) -> Any:
-        """The transitions at some indices."""
+        """Return the transitions at some indices."""
         is_places = torch.is_tensor(index) and index.ndim == 1 and index.dtype == torch.int64
         if not (self.initialized and is_places and len(index) and int(index.min()) >= 0):
             return super().get(index)
@@ -53,11 +53,11 @@ class PackedStorage(LazyTensorStorage):
         self.write(0, loaded)
 
     def gather(self, index: Tensor, *, with_index: bool = False) -> TensorDictBase:
-        """As :meth:`get`, for indices ``[n]`` or ``[n, T]`` that are known to be in range.
+        """Return the transitions at indices ``[n]`` or ``[n, T]``, which are not checked.
 
         Args:
-            index: on the device of the storage.
-            with_index: whether it becomes the entry ``index``.
+            index: the indices, on the device of the storage.
+            with_index: if true, they become the entry ``index``.
         """
         rows = self._rows.index_select(0, index.reshape(-1))
         columns = self.layout.columns(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
@@ -93,14 +93,14 @@ class PackedStorage(LazyTensorStorage):
 
 
 class PriorShare(PackedStorage):
-    """Transitions that a buffer does not hold, of which a share of each batch is drawn.
+    """Prior transitions, from which a share of each batch is drawn.
 
-    Its state is a checksum of them, which are not stored again.
+    The state is their checksum: checkpoints do not hold them.
 
     Args:
         data: the transitions ``[n]``.
-        share: the part of each batch.
-        device: where they lie.
+        share: the share of each batch, from 0 to 1.
+        device: the device of the transitions.
     """
 
     def __init__(self, data: TensorDictBase, share: float, *, device: torch.device | str) -> None:
@@ -111,7 +111,7 @@ class PriorShare(PackedStorage):
         self._state = {"sha256": hashlib.sha256(self._rows.cpu().numpy().data).hexdigest()}
 
     def state_dict(self) -> dict[str, Any]:
-        """The checksum of the transitions."""
+        """Return the checksum of the transitions."""
         return self._state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -131,10 +131,10 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
     Args:
         capacity: transitions the buffer holds.
         batch_size: transitions, slices or segments per sample.
-        device: where they lie.
-        sampler: what draws; default uniformly with replacement.
-        prior: of which a share of each batch is drawn uniformly, the last ones, where the buffer's
-            own are drawn uniformly too. Such batches have no ``index``.
+        device: the device of the transitions.
+        sampler: the sampler. Default: uniform with replacement.
+        prior: prior transitions; a share of each batch, at its end, is drawn uniformly from them,
+            and the rest uniformly from the buffer. Such batches have no ``index``.
 
     >>> from tensordict import TensorDict
     >>> replay = PackedReplayBuffer(capacity=10, batch_size=4)
@@ -189,7 +189,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return places
 
     def sample(self, batch_size: int | None = None, **options: Any) -> TensorDictBase:
-        """A batch drawn uniformly with replacement, or as the sampler given draws it."""
+        """Return a batch drawn by the sampler, by default uniformly with replacement."""
         size = self._batch_size if batch_size is None else batch_size
         if self.prior is not None and size is not None:
             batch = self._sample_both(self.prior, size, **options)
@@ -207,17 +207,17 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         return self._transform(batch) if len(self._transform) else batch
 
     def _sample_both(self, prior: PriorShare, size: int) -> TensorDictBase:
-        """A batch whose last transitions are of the prior data."""
+        """Return a batch from the buffer and, at its end, from the prior data."""
         storage, count = self._storage, round(size * prior.share)
         with self._replay_lock, self._write_lock:
-            drawn = ((storage, size - count), (prior, count))
-            rows = [each._rows.index_select(0, each._rand_given_ndim(n)) for each, n in drawn]
+            parts = ((storage, size - count), (prior, count))
+            rows = [part._rows.index_select(0, part._rand_given_ndim(n)) for part, n in parts]
         columns = storage.layout.columns(torch.cat(rows))
         return storage._entries(columns, torch.Size([size]), storage.device)
 
     @property
     def _is_basic(self) -> bool:
-        """Whether sampler and transforms are of this package, or uniform sampling."""
+        """Whether sampling is uniform or by a sampler of this package, with its transforms."""
         sampler, transforms = self._sampler, self._transform.transforms
         return (type(sampler) is RandomSampler or isinstance(sampler, StatefulSampler)) and all(
             isinstance(each, StackedFrames | NStepTransform) for each in transforms

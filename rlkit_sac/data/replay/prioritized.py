@@ -101,7 +101,7 @@ class PrioritizedSampler(StatefulSampler):
         return self._largest
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Indices ``[batch_size]``, and their importance weights as ``priority_weight``.
+        """Return indices ``[batch_size]``, and their importance weights as ``priority_weight``.
 
         Raises:
             RuntimeError: for an empty storage, as TorchRL's samplers do.

@@ -40,13 +40,13 @@ class BlockSampler(StatefulSampler):
     Args:
         length: frames of a sample, at most.
         capacity: frames the buffer holds.
-        num_envs: environments N that fill it.
-        frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
+        num_envs: number N of environments that fill it.
+        frames_per_batch: frames N T of a block, as ``extend`` gets them. Default: one frame of each
             environment.
-        within_batches: whether a sample holds frames of one block only, because the next one does
-            not follow it: collected by several workers, each with N environments of its own.
-        frame_stack: frames K of a stack, of which the buffer stores the newest
-            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`): steps whose K - 1 steps
+        within_batches: if true, a sample holds frames of one block only. Needed where the next
+            block does not follow it: several workers, each with N environments of its own.
+        frame_stack: number K of frames in a stack; the buffer stores the newest one
+            (:class:`~rlkit_sac.data.replay.stacked_frames.StackedFrames`). Steps whose K - 1 steps
             before are no longer stored are left out. Default: 1.
 
     Attributes:
@@ -114,7 +114,7 @@ class BlockSampler(StatefulSampler):
 
     @property
     def frames_back(self) -> int:
-        """How many frames before another one the first of its stack was stored, at most."""
+        """The largest distance in storage between a frame and the first frame of its stack."""
         blocks = -(-(self.frame_stack - 1) // self.steps)
         return blocks * (self.block - self.steps) + self.frame_stack - 1
 
@@ -127,7 +127,7 @@ class BlockSampler(StatefulSampler):
             )
 
     def _blocks_needed(self) -> int:
-        """Blocks that the buffer must hold, one of which is being overwritten."""
+        """Return the number of blocks that the buffer must hold; one is being overwritten."""
         return -(-self.frame_stack // self.steps) + 1
 
     def _empty(self) -> None:
@@ -147,7 +147,7 @@ class BlockSampler(StatefulSampler):
         return range(oldest * self.steps, self.frames // self.block * self.steps)
 
     def _indices(self, env: Tensor, step: Tensor) -> Tensor:
-        """The indices at which steps of environments are stored."""
+        """Return the indices at which steps of environments are stored."""
         block = step.div(self.steps, rounding_mode="floor")
         number = block * self.block + env * self.steps + step - block * self.steps
         return number % self._capacity
@@ -165,7 +165,7 @@ class SliceSampler(BlockSampler):
         capacity: frames the buffer holds.
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them.
-        within_batches: whether no slice extends over the end of a block, see `BlockSampler`.
+        within_batches: if true, no slice extends over the end of a block, see `BlockSampler`.
         frame_stack: frames K of a stack, see `BlockSampler`; no slice begins with the first K - 1
             of consecutive frames.
 
@@ -192,7 +192,7 @@ class SliceSampler(BlockSampler):
     _cuts: list[int]
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Indices ``[batch_size, length]`` of slices.
+        """Return indices ``[batch_size, length]`` of slices.
 
         Raises:
             ConfigError: no slice is stored completely, or frames were stored in other blocks.
@@ -205,10 +205,10 @@ class SliceSampler(BlockSampler):
                 f"frames, there are {self.frames}: start to learn later"
             )
         device = getattr(storage, "device", "cpu")
-        drawn = torch.randint(
+        draw = torch.randint(
             starts * self.num_envs, (batch_size, 1), device=device, generator=self._rng
         )
-        chosen = drawn.div(self.num_envs, rounding_mode="floor")
+        chosen = draw.div(self.num_envs, rounding_mode="floor")
         before, first = stretches[0][1], chosen + stretches[0][0]
         for start, count in stretches[1:]:
             first = torch.where(chosen < before, first, chosen - before + start)
@@ -217,14 +217,14 @@ class SliceSampler(BlockSampler):
             block = chosen.div(self.steps - self._reach + 1, rounding_mode="floor")
             first = first + block * (self._reach - 1)
         step = first + torch.arange(self.frame_stack - 1, self._reach, device=device)
-        return self._indices(drawn % self.num_envs, step), {}
+        return self._indices(draw % self.num_envs, step), {}
 
     def cut(self) -> None:
-        """Let no slice hold both frames stored so far and later ones, which do not follow them."""
+        """Let no slice hold both frames stored so far and later ones."""
         self._cuts.append(self.frames // self.block * self.steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """The frames stored so far, and where slices are cut."""
+        """Return the frames stored so far, and where slices are cut."""
         return {"frames": self.frames, "cuts": list(self._cuts)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -237,7 +237,7 @@ class SliceSampler(BlockSampler):
 
     @property
     def _reach(self) -> int:
-        """Consecutive frames that a slice is made of."""
+        """The number of consecutive frames that a slice reads, with its stacks."""
         return self.length + self.frame_stack - 1
 
     def _empty(self) -> None:
@@ -245,7 +245,7 @@ class SliceSampler(BlockSampler):
         self._cuts = []
 
     def _stretches(self) -> list[tuple[int, int]]:
-        """First step of each stretch without a cut, and how many slices begin in it."""
+        """Return the first step of each stretch without a cut, and its number of slices."""
         stored = self._stored
         if self._within_batches:
             blocks = len(stored) // self.steps
@@ -259,7 +259,7 @@ class StepSampler(SliceSampler):
     """Draws single frames uniformly, for stacks whose earlier frames are stored too.
 
     Args:
-        options: those of a :class:`SliceSampler`, without ``length``.
+        options: the options of a :class:`SliceSampler`, without ``length``.
 
     Raises:
         ConfigError: as `SliceSampler`.
@@ -272,7 +272,7 @@ class StepSampler(SliceSampler):
         super().__init__(1, **options)
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Indices ``[batch_size]``.
+        """Return indices ``[batch_size]``.
 
         Raises:
             ConfigError: as `SliceSampler`.

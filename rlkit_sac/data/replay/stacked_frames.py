@@ -15,7 +15,7 @@ _HISTORY = "frame_history"
 
 
 def newest_frames(transitions: TensorDictBase, frame_stack: int) -> TensorDictBase:
-    """Transitions ``[*]`` as replay stores them: of each stack the newest frame.
+    """Return transitions ``[*]`` as replay stores them: of each stack the newest frame.
 
     Stacks are the entries ``[*, K, H, W]`` or with further dimensions, of uint8 or bool, before and
     after the step. The entry ``frame_history``, uint8 ``[*]``, tells how many of the frames before
@@ -99,7 +99,7 @@ class StackedFrames(Transform):
         self._replay, self._layout, self._count = replay, steps, steps.frame_stack
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """A sample with stacks."""
+        """Return a sample with stacks."""
         stored, dims = self._replay.storage[:], tensordict.ndim
         history = tensordict.pop(_HISTORY).long()
         rows = self._rows(tensordict.get("index"), history)

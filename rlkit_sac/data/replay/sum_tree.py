@@ -51,7 +51,7 @@ class SumTree:
     def draw(
         self, count: int, *, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Indices ``[count]``, drawn with probabilities in proportion to their weights.
+        """Return indices ``[count]``, drawn with probabilities in proportion to their weights.
 
         Args:
             count: number of draws, with replacement.
@@ -74,7 +74,7 @@ class SumTree:
         return index, weight[:, 0].div_(total)
 
     def state_dict(self, count: int) -> dict[str, Any]:
-        """The first weights.
+        """Return the first weights.
 
         Args:
             count: of weights.

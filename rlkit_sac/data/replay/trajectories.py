@@ -65,7 +65,7 @@ class TrajectorySampler(BlockSampler):
     def sample(
         self, storage: Storage, batch_size: int
     ) -> tuple[Tensor, dict[tuple[str, str], Tensor]]:
-        """Indices ``[batch_size, length]`` of segments, and the mask of their valid frames.
+        """Return indices ``[batch_size, length]`` of segments, and the mask of their valid frames.
 
         Raises:
             ConfigError: nothing is stored, or frames were stored in other blocks.
@@ -86,7 +86,7 @@ class TrajectorySampler(BlockSampler):
         return places.to(device), {("collector", "mask"): valid.to(device)}
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of frames stored, and the episodes found in them so far."""
+        """Return the number of frames stored, and the episodes found in them so far."""
         return {
             "frames": self.frames,
             "known": self._known,
@@ -132,7 +132,7 @@ class TrajectorySampler(BlockSampler):
         self._list_episodes()
 
     def _read_is_init(self, storage: Storage, frames: range) -> Tensor:
-        """The entry ``is_init`` of stored frames, bool on the CPU."""
+        """Return the entry ``is_init`` of stored frames, bool on the CPU."""
         device, found = getattr(storage, "device", "cpu"), []
         for numbers in torch.arange(frames.start, frames.stop).split(_CHUNK):
             stored = storage.get((numbers % self._capacity).to(device)).get("is_init", None)

@@ -16,7 +16,7 @@ _SECONDS_TO_CONNECT = 5.0
 
 
 def import_ray() -> Any:
-    """The module ``ray``, which is imported only where it is used.
+    """Return the module ``ray``, which is imported only where it is used.
 
     Raises:
         ConfigError: it is not installed.
@@ -29,19 +29,19 @@ def import_ray() -> Any:
 
 @contextmanager
 def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) -> Iterator[None]:
-    """In the block Ray is there: with all CPUs of this machine, or as the cluster of an address.
+    """Start Ray with all CPUs of this machine, or connect to a cluster, for the block.
 
-    Where Ray has been initialized before, it is used as it is, and left so.
+    If Ray has been initialized before, it is used as it is and not shut down.
 
     Args:
         address: ``host:port`` of the head node, ``auto`` for the cluster of which this machine is
             a part; None to start one for the block.
-        workers: that will be asked for.
-        cpus: that the scheduler sets aside for each.
+        workers: number of workers.
+        cpus: number of CPUs that the scheduler sets aside for each worker.
 
     Raises:
-        ConfigError: Ray is not installed, there is no cluster at the address, or it has fewer CPUs
-            than the workers ask for.
+        ConfigError: if Ray is not installed, there is no cluster at the address, or it has fewer
+            CPUs than the workers need.
     """
     ray = import_ray()
     if ray.is_initialized():
@@ -75,14 +75,14 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
 
 
 def check_capacity(workers: int, cpus: float) -> None:
-    """Refuse workers that the cluster could never place, on which Ray would wait without end.
+    """Refuse workers that the cluster cannot place: Ray would wait for them without end.
 
     Args:
-        workers: their number.
-        cpus: of each.
+        workers: number of workers.
+        cpus: number of CPUs of each worker.
 
     Raises:
-        ConfigError: naming what is wanted and what there is, or that Ray has not been started.
+        ConfigError: if the cluster has too few CPUs, or Ray has not been started.
     """
     ray = import_ray()
     if not ray.is_initialized():
@@ -96,7 +96,7 @@ def check_capacity(workers: int, cpus: float) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself tries for two minutes, and then ends the process."""
+    """Refuse an address without a server; Ray would try for two minutes and end the process."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT).close()

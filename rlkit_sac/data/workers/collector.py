@@ -48,34 +48,37 @@ class WorkerCollector:
     inside of :func:`~rlkit_sac.data.ray_cluster`.
 
     Args:
-        create_env: called in a worker as ``create_env(first_index=i)``, makes the environments i,
-            i + 1, ... of the run, such as a partial of :func:`~rlkit_sac.envs.make_env`.
-        policy: acts, with the parameters and buffers that it has here.
-        workers: their number.
-        num_envs: environments of each worker, as many as `create_env` makes.
+        create_env: a function called in a worker as ``create_env(first_index=i)``, which makes the
+            environments i, i + 1, ... of the run, such as a partial of
+            :func:`~rlkit_sac.envs.make_env`.
+        policy: the acting policy; workers follow its parameters and buffers.
+        workers: number of workers.
+        num_envs: number of environments of each worker, as `create_env` makes them.
         total_frames: frames of the run; the last batch may go beyond.
-        frames_per_batch: of a batch as it is yielded, a multiple of its environments.
-        init_random_frames: as of `make_collector`.
-        random_policy: as of `make_collector`.
+        frames_per_batch: frames of each batch, a multiple of the number of its environments.
+        init_random_frames: the same argument of `make_collector`.
+        random_policy: the same argument of `make_collector`.
         mode: ``sync`` or ``async``.
-        first_index: of the first environment.
-        updates: returns the number of updates made so far.
-        publish_interval: updates between two publications of the parameters to asynchronous
-            workers, at least.
-        restarts: of each worker. After that, asynchronous workers go on without it.
+        first_index: number of the first environment.
+        updates: a function that returns the number of updates so far.
+        publish_interval: least number of updates between two publications of the parameters to
+            asynchronous workers.
+        restarts: number of restarts of each worker. After that, asynchronous workers go on
+            without it.
         patience: seconds to wait for any batch. Workers may take 300 seconds to start, or as long
             as this if it is more.
-        cpus: that the scheduler sets aside for each worker; below 1 where environments wait.
+        cpus: number of CPUs that the scheduler sets aside for each worker; below 1 for environments
+            that mostly wait.
 
     Attributes:
-        inexact_reasons: why the run does not continue exactly from the loaded state, if so.
-        on_gap: called before a joint batch that does not follow the one before it, because a worker
-            began anew. Default: nothing.
+        inexact_reasons: the reasons why the run does not continue exactly from a loaded state.
+        on_gap: a function called before a joint batch that does not follow the one before it,
+            because a worker began anew. Default: nothing.
 
     Raises:
-        ConfigError: Ray has not been started, the cluster cannot place the workers, their
-            environments cannot be made, or cannot share a batch evenly.
-        WorkersLost: a worker has not started in time.
+        ConfigError: if Ray has not been started, the cluster cannot place the workers, or their
+            environments cannot be made or cannot share a batch evenly.
+        WorkersLost: if a worker has not started in time.
     """
 
     on_gap: Callable[[], object] | None = None
@@ -108,7 +111,7 @@ class WorkerCollector:
         self.inexact_reasons: Sequence[str] = ()
         self.frames = 0
         self._policy = policy
-        self._device = next((each.device for each in policy.parameters()), torch.device("cpu"))
+        self._device = next((tensor.device for tensor in policy.parameters()), torch.device("cpu"))
         self._updates, self._publish_interval = updates, publish_interval
         self._restarts, self._patience = restarts, patience
         self._num_envs = num_envs
@@ -142,7 +145,7 @@ class WorkerCollector:
             self._receive()
 
     def end(self) -> None:
-        """Yield no further batch."""
+        """End the iteration after the present batch."""
         self.total_frames = self.frames
 
     def __iter__(self) -> Iterator[TensorDictBase]:
@@ -153,7 +156,7 @@ class WorkerCollector:
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Frames so far, and the states of the workers, which finish their batches before.
+        """Return the frames so far, and the states of the workers after their present batches.
 
         The state of a worker that is lost, or has failed in the middle of a batch, is None.
         """
@@ -179,7 +182,7 @@ class WorkerCollector:
             raise ConfigError(f"{text}: workers.number must be that of the saved run")
         self.frames = state["frames"]
         self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
-        saved = {index: (each,) for index, each in enumerate(states) if each is not None}
+        saved = {index: (state,) for index, state in enumerate(states) if state is not None}
         reasons = self._call_all("load_state_dict", self._patience, saved)
         self.inexact_reasons = []
         if not self._is_sync:
@@ -194,7 +197,7 @@ class WorkerCollector:
                 self._end(index)
                 self._begin(index)
                 reason = ["it was lost; its environments begin their next episodes"]
-            self.inexact_reasons += [f"worker {index}: {each}" for each in reason]
+            self.inexact_reasons += [f"worker {index}: {text}" for text in reason]
 
     def shutdown(self) -> None:
         """Close the environments, and end the workers."""
@@ -203,7 +206,7 @@ class WorkerCollector:
             self._give_up()
 
     def _joint_batch(self) -> TensorDictBase:
-        """The next batch of all workers together."""
+        """Return the next batch of all workers together."""
         self._publish()
         frames, generator = self.frames, torch.get_rng_state().numpy()
         answers: dict[int, Any] = {}
@@ -216,7 +219,7 @@ class WorkerCollector:
         return self._batch([entries for entries, _ in parts], 0)
 
     def _first_batch(self) -> TensorDictBase:
-        """The batch that came first."""
+        """Return the batch that came first."""
         answers: dict[int, Any] = {}
         while not answers:
             self._ask_idle()
@@ -251,10 +254,10 @@ class WorkerCollector:
         self._pending[call] = worker
 
     def _receive(self) -> dict[int, Any]:
-        """The next batch, by worker; none where one died and began anew, or is dropped.
+        """Return the next batch, by worker; an empty dict if a worker died or only started.
 
         Raises:
-            RlkitSacError: the one that a worker raised.
+            RlkitSacError: the error that a worker raised.
             WorkersLost: no worker is left, or none has answered in time.
         """
         calls = self._pending | self._starting
@@ -280,17 +283,17 @@ class WorkerCollector:
         return {}
 
     def _answered(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
-        """Those of some calls that are answered within a time, as they are."""
+        """Yield each of some calls when it is answered, until a time is over."""
         waiting, deadline = list(calls), time.monotonic() + seconds
         while waiting and time.monotonic() < deadline:
             done, waiting = self._ray.wait(waiting, timeout=_SLICE)
             yield from done
 
     def _result(self, call: Any, worker: int) -> Any:
-        """The answer of a worker to a call.
+        """Return the answer of a worker to a call.
 
         Raises:
-            RlkitSacError: the one that the worker raised.
+            RlkitSacError: the error that the worker raised.
             RayError: the worker is lost.
         """
         try:
@@ -327,15 +330,15 @@ class WorkerCollector:
 
     def _end(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
-        self._pending = {call: each for call, each in self._pending.items() if each != worker}
-        self._starting = {call: each for call, each in self._starting.items() if each != worker}
+        self._pending = {call: n for call, n in self._pending.items() if n != worker}
+        self._starting = {call: n for call, n in self._starting.items() if n != worker}
 
     def _give_up(self, silent: Iterable[int] = (), seconds: float = 0.0) -> None:
-        """End the workers: frames that the learner will not have must not be continued.
+        """End the workers: their next frames would not follow those that the learner has.
 
         Args:
             silent: workers that have not answered.
-            seconds: for which they were waited for.
+            seconds: number of seconds they were waited for.
         """
         if names := " and ".join(self._names[worker] for worker in sorted(set(silent))):
             self._end_reason = f"no answer from {names} in {seconds:g} s (workers.patience)"
@@ -345,20 +348,20 @@ class WorkerCollector:
     def _call_all(
         self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """What a method of each worker returns; None for one that is lost or begins anew.
+        """Call a method of the workers, and return its results; None for a lost or new worker.
 
-        Where one does not answer in time, all are ended.
+        If one does not answer in time, all are ended.
 
         Args:
-            method: its name.
-            seconds: to wait for.
-            arguments: of the workers that are called. Default: none, of all.
+            method: name of the method.
+            seconds: number of seconds to wait.
+            arguments: the arguments for each worker to call. Default: all workers, no arguments.
         """
         if arguments is None:
             arguments = dict.fromkeys(self._actors.keys() - set(self._starting.values()), ())
         calls = {
-            getattr(self._actors[worker], method).remote(*each): worker
-            for worker, each in arguments.items()
+            getattr(self._actors[worker], method).remote(*values): worker
+            for worker, values in arguments.items()
         }
         answers: list[Any] = [None] * len(self._deaths)
         waiting = set(calls)
@@ -373,7 +376,7 @@ class WorkerCollector:
     def _batch(
         self, parts: Sequence[Mapping[NestedKey, NDArray[Any]]], worker: int
     ) -> TensorDictBase:
-        """The batch of the entries of consecutive workers, from one on."""
+        """Return the batch of the entries of consecutive workers, from one on."""
         arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         envs = slice(worker * self._num_envs, (worker + len(parts)) * self._num_envs)
         arrays["collector", "traj_ids"] = self._number(arrays["is_init"][..., 0], envs)
@@ -384,7 +387,7 @@ class WorkerCollector:
         return NestedEntries(list(arrays))(values, shape, self._device)
 
     def _number(self, begins: NDArray[np.bool_], envs: slice) -> NDArray[np.int64]:
-        """The trajectories of frames ``[n, T]``, numbered in the order in which they began."""
+        """Return the trajectory numbers of frames ``[n, T]``, in the order of their starts."""
         order = begins.T.cumsum().reshape(begins.T.shape).T
         numbers = np.where(begins, self._begun.sum() + order - 1, -1)
         numbers[:, 0] = np.where(begins[:, 0], numbers[:, 0], self._trajectories[envs])
@@ -401,13 +404,13 @@ def _warn(text: str) -> None:
 
 class _Actor(Worker):
     def begin(self) -> str:
-        """Called first; return where the worker is."""
-        ignore_signals()  # which `ray_cluster` held, and an environment's programs would inherit
+        """Return the process and host of the worker; called first."""
+        ignore_signals()  # programs that an environment starts would inherit the held signals
         return f"pid {os.getpid()} on {import_ray().util.get_node_ip_address()}"
 
 
 def _on_cpu(policy: TensorDictModuleBase) -> TensorDictModuleBase:
-    """A copy; TorchRL moves the specs of a module in its own ``to``, not in that of its parent."""
+    """Return a copy of a policy on the CPU; specs of TorchRL move in a module's own ``to`` only."""
     copy = deepcopy(policy)
     for module in copy.modules():
         module.to("cpu")

@@ -28,24 +28,25 @@ _ENDLESS = 2**50  # the learner counts the frames of the run
 class Worker:
     """Collects frames of its own environments when it is asked.
 
-    It knows nothing of Ray. Its environments and collector are made by :meth:`start`, or the
-    first request: where this fails, the error is an answer like others.
+    It does not depend on Ray. :meth:`start` or the first request makes its environments and
+    collector; an error there is the answer to that request.
 
     Args:
-        create_env: called as ``create_env(first_index=i)``, makes the environments i, i + 1, ... of
-            the run.
-        policy: acts; on the CPU, and the worker's own.
-        index: of the worker, from 0.
+        create_env: a function called as ``create_env(first_index=i)``, which makes the environments
+            i, i + 1, ... of the run.
+        policy: the worker's own copy of the acting policy, on the CPU.
+        index: number of the worker, from 0.
         num_envs: environments of each worker.
-        joined: workers whose frames are one batch. The policy then acts for the environments of all
-            of them (:class:`PaddedPolicy`), so that a draw is
-            that of one process with all these environments.
+        joined: number of workers whose frames are one batch. The policy then acts for the
+            environments of all of them (:class:`PaddedPolicy`), so that it draws the same numbers
+            as one process with all these environments.
         first_index: index of the first environment of the first worker.
         frames_per_batch: frames of all environments of the worker together.
         episodes: number of the episode with which each environment begins.
-        seed: of Python's and NumPy's global generators, for environments that draw from them.
-        init_random_frames: as of :func:`~rlkit_sac.data.make_collector`, in frames of the run.
-        random_policy: as of `make_collector`.
+        seed: seed of Python's and NumPy's global generators, for environments that draw from them.
+        init_random_frames: the same argument of :func:`~rlkit_sac.data.make_collector`, in frames
+            of the run.
+        random_policy: the same argument of `make_collector`.
 
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
@@ -116,9 +117,9 @@ class Worker:
         """Collect the next batch.
 
         Args:
-            frames: of the run, before the batch.
-            generator: state of PyTorch's generator with which the batch begins.
-            values: new ones of the policy, from :func:`policy_values`.
+            frames: frames of the run before the batch.
+            generator: state of PyTorch's generator at the start of the batch.
+            values: new parameters and buffers of the policy, from :func:`policy_values`.
 
         Returns:
             The entries ``[num_envs, T, …]``, and the state of the generator after them.
@@ -140,11 +141,11 @@ class Worker:
         return entries, torch.get_rng_state().numpy()
 
     def state_dict(self) -> dict[str, Any] | None:
-        """The state of the collector; None where it has failed in the middle of a batch."""
+        """Return the state of the collector; None if it has failed within a batch."""
         return None if self._failed else self._collector.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Sequence[str]:
-        """Continue from a state; why the environments do not do so exactly, if so."""
+        """Continue from a state, and return the reasons why it is not continued exactly."""
         self._collector.load_state_dict(deepcopy(state))  # Ray's arrays are read-only
         return self._collector.inexact_reasons
 
@@ -155,7 +156,7 @@ class Worker:
 
 
 def policy_values(policy: nn.Module) -> list[Tensor | None]:
-    """Parameters and buffers of a policy, on the CPU.
+    """Return the parameters and buffers of a policy, on the CPU.
 
     Buffers that are not persistent, such as reward weights, come first: they may be None, and a
     ``state_dict`` would leave them out.
@@ -169,7 +170,7 @@ def policy_values(policy: nn.Module) -> list[Tensor | None]:
 
 
 def load_values(policy: nn.Module, values: Sequence[Any]) -> None:
-    """Write what :func:`policy_values` returned into the tensors of such a policy.
+    """Write the values that :func:`policy_values` returned into the tensors of a policy.
 
     >>> policy = nn.Linear(2, 1)
     >>> load_values(policy, [torch.ones(1, 2), torch.ones(1)])
@@ -195,16 +196,16 @@ def _optional_buffers(policy: nn.Module) -> list[tuple[nn.Module, str]]:
 
 
 class PaddedPolicy(TensorDictModuleBase):
-    """Acts for all of N environments, of which only some are here, and keeps what is for those.
+    """Acts for all N environments of the workers, and keeps the rows of this worker.
 
-    So it draws the random numbers, and computes each row by the same operations, as a policy that
-    acts for N environments in one process. The entries of environments elsewhere are zeros.
+    So it draws the same random numbers, and computes each row by the same operations, as a policy
+    that acts for N environments in one process. The inputs of other workers' rows are zeros.
 
     Args:
-        policy: acts on entries ``[N, …]``.
-        batch_size: of the environments that are here, ``[n]``, or ``[]`` for a single one.
-        first: row of the first of them.
-        count: number N.
+        policy: the policy, which acts on entries ``[N, …]``.
+        batch_size: batch size of this worker's environments, ``[n]``, or ``[]`` for a single one.
+        first: row of the first of these environments.
+        count: number N of all environments.
 
     >>> from torchrl.modules import Actor
     >>> policy = PaddedPolicy(Actor(torch.nn.Linear(3, 1)), torch.Size([]), first=1, count=2)
@@ -224,13 +225,13 @@ class PaddedPolicy(TensorDictModuleBase):
         self._rows = slice(first, first + batch_size.numel()) if batch_size else first
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Write what the policy writes into ``tensordict`` and return it."""
-        # The state of a memory may be missing, which begins with zeros then.
+        """Write the entries of the policy into ``tensordict`` and return it."""
+        # The state of a memory may be missing: the policy then begins with zeros.
         here = tensordict.select(*self.in_keys, strict=False)
-        read = {key: self._pad(value) for key, value in here.items(True, True)}
-        entries = TensorDict(read, batch_size=[self._count])
+        inputs = {key: self._pad(value) for key, value in here.items(True, True)}
+        entries = TensorDict(inputs, batch_size=[self._count])
         for key, value in self.policy(entries).items(True, True):
-            if value is not read.get(key):
+            if value is not inputs.get(key):
                 tensordict.set(key, value[self._rows])
         return tensordict
 

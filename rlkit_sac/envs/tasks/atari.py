@@ -11,7 +11,7 @@ from gymnasium.wrappers import AtariPreprocessing
 def make_atari(
     game: str = "Pong", repeat_action_probability: float = 0.0, render_mode: str | None = None
 ) -> gym.Env[Any, Any]:
-    """A game of the Arcade Learning Environment in 84 x 84 gray pixels, ``Atari-v0``.
+    """Return a game of the Arcade Learning Environment in 84 x 84 gray pixels, ``Atari-v0``.
 
     An action is repeated for four frames, an observation is the maximum of the last two, and an
     episode begins with up to 30 frames without an action, as for DQN (Mnih et al. 2015). Rewards

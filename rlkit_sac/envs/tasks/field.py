@@ -100,7 +100,7 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
         """Moves the agent."""
 
     def _can_finish(self) -> bool:
-        """Whether being in the target ends the episode."""
+        """Return whether being in the target ends the episode."""
         return True
 
     @abstractmethod

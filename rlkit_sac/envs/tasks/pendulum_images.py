@@ -39,7 +39,7 @@ class PendulumImagesEnv(gym.ObservationWrapper[Observation, Any, Any]):
         self._x, self._y = np.meshgrid(places, -places)
 
     def observation(self, observation: NDArray[np.float32]) -> Observation:
-        """The image and the speed of the state (cos, sin, speed)."""
+        """Return the image and the speed of the state (cos, sin, speed)."""
         cosine, sine, _ = observation
         along = self._x * sine + self._y * cosine
         across = self._x * cosine - self._y * sine
