@@ -15,7 +15,13 @@ import pandas as pd
 
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
-from rlkit_sac.analysis.groups import comparable_lines, describe, select_rows, select_runs, split
+from rlkit_sac.analysis.groups import (
+    describe,
+    select_rows,
+    select_runs,
+    split,
+    split_into_comparable_lines,
+)
 from rlkit_sac.errors import check_installed
 
 if TYPE_CHECKING:
@@ -90,7 +96,7 @@ def plot_learning_curves(
         'frames (environment steps)'
     """
     selected, by = select_runs(data, column, by)
-    lines = comparable_lines(selected, by, same_interval=frames is None)
+    lines = split_into_comparable_lines(selected, by, same_interval=frames is None)
     curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
     dots = {}
     if episodes is not None:

@@ -29,7 +29,13 @@ from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.external import COLUMNS, find_external_runs, load_external_runs
 from rlkit_sac.analysis.figures import COLORS
 from rlkit_sac.analysis.files import Paths, as_paths, read_runs
-from rlkit_sac.analysis.groups import comparable_lines, describe, grouping_columns, split, warn
+from rlkit_sac.analysis.groups import (
+    describe,
+    grouping_columns,
+    split,
+    split_into_comparable_lines,
+    warn,
+)
 from rlkit_sac.analysis.performance import final_performance, probability_of_improvement
 from rlkit_sac.analysis.runs import TABLES, find_runs, load_runs, read_description
 from rlkit_sac.analysis.tables import cell_text, write_text
@@ -215,7 +221,7 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
     """Return the HTML of a chart with panels."""
     curves = []
     for title, rows, column in panels:
-        lines = comparable_lines(rows, ["group"], same_interval=column != "return")
+        lines = split_into_comparable_lines(rows, ["group"], same_interval=column != "return")
         curves.append(aggregate_curves(lines, column, None, estimator).assign(panel=title))
     if not curves:
         return "<p>No run has such rows yet.</p>"

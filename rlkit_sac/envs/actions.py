@@ -261,7 +261,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
         raise ConfigError(f"env.action_bounds is {bounds}: {text}")
     rows = iter(np.broadcast_to(given.astype(float), (total, 2)))
 
-    def bounded(part: Space[Any]) -> Space[Any]:
+    def with_configured_bounds(part: Space[Any]) -> Space[Any]:
         if is_choice(part) or not isinstance(part, Box):
             return part
         own = np.array(list(islice(rows, part.low.size)), part.dtype).reshape(*part.shape, 2)
@@ -269,7 +269,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
             raise ConfigError(f"env.action_bounds is {bounds}, beyond those of the task, {part}")
         return Box(own[..., 0], own[..., 1], dtype=part.dtype.type)
 
-    return changed_space(space, bounded)
+    return changed_space(space, with_configured_bounds)
 
 
 def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:

@@ -116,7 +116,7 @@ class _Writer:
     def write(self, node: Node) -> None:
         """Copy a node; its inputs must have been copied before."""
         if node.op == "output":
-            self.graph.output(map_arg(node.args[0], self._node))
+            self.graph.output(map_arg(node.args[0], self._written_node))
         elif node.target is _aten.view.default:
             self.written[node] = self._view(node)
         elif _is_pointwise(node):
@@ -125,7 +125,7 @@ class _Writer:
             self.written[node] = _View(self._call(node, arguments), before.base_shape, before.shape)
         else:
             self.written[node] = self._call(
-                node, tuple(map_arg(each, self._node) for each in node.args)
+                node, tuple(map_arg(each, self._written_node) for each in node.args)
             )
 
     def _view(self, node: Node) -> _View:
@@ -136,7 +136,7 @@ class _Writer:
             return _View(base.base, base.base_shape, shape)
         return _View(base, source.meta["val"].shape, shape)
 
-    def _node(self, node: Node) -> Node:
+    def _written_node(self, node: Node) -> Node:
         found = self.written[node]
         if not isinstance(found, _View):
             return found

@@ -72,7 +72,7 @@ def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Te
     except Exception as error:
         raise NotRecordable(_first_line(error)) from error
     _refuse_shapes_of_values(graph)
-    _constants_to_inputs(graph, unique)
+    _replace_aliases_by_inputs(graph, unique)
     _remove_detach(graph)
     graph.graph.eliminate_dead_code()
     inputs = []
@@ -115,7 +115,7 @@ def _refuse_shapes_of_values(graph: GraphModule) -> None:
             raise NotRecordable(f"the shape of {node.target} depends on the values of tensors")
 
 
-def _constants_to_inputs(graph: GraphModule, tensors: Sequence[Tensor]) -> None:
+def _replace_aliases_by_inputs(graph: GraphModule, tensors: Sequence[Tensor]) -> None:
     """Replace constants that alias an input, such as a detached parameter, by that input."""
     places = graph.graph.find_nodes(op="placeholder")
     known = {_place(tensor): place for tensor, place in zip(tensors, places, strict=True)}

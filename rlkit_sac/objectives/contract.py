@@ -397,7 +397,7 @@ class LossContract(LossModule):
         weighted = self._reduce_loss(loss, batch, reduction="sum", weights=weights)
         return weighted / total.masked_fill(total == 0, 1.0)
 
-    def _reduce_alone(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
+    def _reduce_single_loss(self, loss: Tensor, batch: TensorDictBase) -> Tensor:
         """Return the reduced value of a single loss, with the batch's importance weights."""
         return self._output({"loss": loss}, {}, batch).get("loss")
 

@@ -33,12 +33,12 @@ from rlkit_sac.runs.policy import save_policy as save_policy
 from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.prior_data import check_prior_data as check_prior_data
 from rlkit_sac.runs.prior_data import read_prior_data as read_prior_data
-from rlkit_sac.runs.ranks import learner_group as learner_group
 from rlkit_sac.runs.resume import warm_start as warm_start
 from rlkit_sac.runs.run import Parts as Parts
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
 from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints
+from rlkit_sac.runs.torchrun import learner_group as learner_group
 from rlkit_sac.runs.video import record_run as record_run
 from rlkit_sac.runs.video import record_video as record_video
 

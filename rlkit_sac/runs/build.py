@@ -46,7 +46,8 @@ from rlkit_sac.runs.machine import resolve_device
 from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.policy import check_spaces
 from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
-from rlkit_sac.runs.ranks import (
+from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
+from rlkit_sac.runs.torchrun import (
     device_of_rank,
     interrupted_run,
     num_ranks,
@@ -55,7 +56,6 @@ from rlkit_sac.runs.ranks import (
     rank_seed,
     share_of_rank,
 )
-from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
@@ -108,7 +108,7 @@ def make_envs(
     with ExitStack() as opened:
         seed_everything(seed)
         env = opened.enter_context(_training_env(config, device))
-        _check_task(config, env)
+        _check_options_fit_task(config, env)
         if session.start is not None:
             with prefix_errors("resume"):
                 check_spaces(session.start.folder, env)
@@ -188,7 +188,7 @@ def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBa
         yield env
 
 
-def _check_task(config: BaseRunConfig, env: EnvBase) -> None:
+def _check_options_fit_task(config: BaseRunConfig, env: EnvBase) -> None:
     """Refuse options that need another task."""
     if config.evaluation.video:
         with prefix_errors("evaluation.video"):

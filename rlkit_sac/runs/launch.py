@@ -17,9 +17,9 @@ from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.ranks import num_ranks, rank
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
+from rlkit_sac.runs.torchrun import num_ranks, rank
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")

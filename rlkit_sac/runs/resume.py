@@ -28,8 +28,8 @@ from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.policy import stored_task
-from rlkit_sac.runs.ranks import num_ranks
 from rlkit_sac.runs.saving import first_misfit, loss_parts
+from rlkit_sac.runs.torchrun import num_ranks
 from rlkit_sac.updates.scheduled_values import value_at
 
 #: Patterns of the options that a resumed run may give other values.

@@ -32,7 +32,7 @@ from rlkit_sac.runs.checkpoint import (
     step_folders,
 )
 from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
-from rlkit_sac.runs.ranks import rank
+from rlkit_sac.runs.torchrun import rank
 from rlkit_sac.updates.schedule import EveryFrames
 
 _SEGMENT_BYTES = 64 * 2**20

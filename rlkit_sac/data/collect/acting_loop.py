@@ -96,15 +96,15 @@ class ActingLoop:
         )
         arrays = self.frame.arrays
         self._inputs = {
-            key: self._tensor(arrays[key]) for key in self._policy.in_keys if key in arrays
+            key: self._shared_tensor(arrays[key]) for key in self._policy.in_keys if key in arrays
         }
         outputs = (*written, *map(next_key, states))
-        self._outputs = [(key, self._tensor(arrays[key])) for key in outputs]
+        self._outputs = [(key, self._shared_tensor(arrays[key])) for key in outputs]
         self._following = {key: arrays["next", key] for key in (*self._carried, *after)}
         for flag in after[1:]:
             self._following[flag] = self._following[flag][:, 0]
         mask_keys = getattr(self._random_policy, "in_keys", ())
-        self._random_inputs = {key: self._tensor(arrays[key]) for key in mask_keys}
+        self._random_inputs = {key: self._shared_tensor(arrays[key]) for key in mask_keys}
         self._always_acts = bool(states or mask_keys)
         self._zero_at_reset = {key: arrays[key] for key in (*previous, *states)}
         self._new_previous = [
@@ -234,7 +234,7 @@ class ActingLoop:
         joint = zip(*plain, strict=True)
         return [{"action": dict(zip(names, parts, strict=True))} for parts in joint]
 
-    def _tensor(self, array: NDArray[Any]) -> Tensor:
+    def _shared_tensor(self, array: NDArray[Any]) -> Tensor:
         """Return the entry ``[N, …]`` in the same memory, without N for a single environment."""
         return torch.from_numpy(array if self._batch_size else array.squeeze(0))
 

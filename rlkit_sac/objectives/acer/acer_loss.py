@@ -244,7 +244,7 @@ class ACERLoss(SegmentLoss):
         self, part: Callable[[Evaluation], Part], batch: TensorDictBase, on_policy: bool | None
     ) -> Part:
         loss, scalars = part(self._evaluate(batch, on_policy))
-        return self._reduce_alone(loss, batch), scalars
+        return self._reduce_single_loss(loss, batch), scalars
 
     def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
         r"""Run the networks once, sample actions, and compute targets and advantage.

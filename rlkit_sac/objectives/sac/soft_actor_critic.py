@@ -62,7 +62,7 @@ class SoftActorCriticLoss(SACNetworks):
         """Return ``loss_qvalue``, and ``td_error`` ``[*]``, which it also writes to the batch."""
         *_, critics = self._evaluate_critics(tensordict)
         loss = self.qvalue_coef * critics.losses.sum(0)
-        return self._reduce_alone(loss, tensordict), {"td_error": critics.td_error}
+        return self._reduce_single_loss(loss, tensordict), {"td_error": critics.td_error}
 
     @name_mismatched_entries
     def actor_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
@@ -79,13 +79,13 @@ class SoftActorCriticLoss(SACNetworks):
             )
         samples, scalars = self._policy_loss_samples(tensordict)
         loss = reduce(add, map(self._actor_loss, samples))
-        return self._reduce_alone(loss, tensordict), scalars
+        return self._reduce_single_loss(loss, tensordict), scalars
 
     @name_mismatched_entries
     def alpha_loss(self, tensordict: TensorDictBase) -> tuple[Tensor, dict[str, Tensor]]:
         """Return ``loss_alpha``, and the temperatures, entropies and divergences."""
         samples, scalars = self._policy_loss_samples(tensordict)
-        return self._reduce_alone(self._alpha_loss(samples), tensordict), scalars
+        return self._reduce_single_loss(self._alpha_loss(samples), tensordict), scalars
 
     def _evaluate_critics(
         self, tensordict: TensorDictBase

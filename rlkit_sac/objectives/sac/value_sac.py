@@ -126,7 +126,7 @@ class ValueSACLoss(ContinuousSACLoss):
         """
         transitions = self._read(tensordict)
         sample = self._sample_policy(transitions.states)
-        loss = self._reduce_alone(self._value_loss(sample), tensordict)
+        loss = self._reduce_single_loss(self._value_loss(sample), tensordict)
         return loss, self._scalars(sample, transitions.valid)
 
     def _losses(
