@@ -20,7 +20,7 @@ from rlkit_sac.analysis.groups import (
     select_rows,
     select_runs,
     split,
-    split_into_comparable_lines,
+    split_comparable,
 )
 from rlkit_sac.errors import check_installed
 
@@ -96,7 +96,7 @@ def plot_learning_curves(
         'frames (environment steps)'
     """
     selected, by = select_runs(data, column, by)
-    lines = split_into_comparable_lines(selected, by, same_interval=frames is None)
+    lines = split_comparable(selected, by, same_interval=frames is None)
     curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
     dots = {}
     if episodes is not None:

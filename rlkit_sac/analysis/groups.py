@@ -134,7 +134,7 @@ def split(data: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Key, pd.Data
     ]
 
 
-def split_into_comparable_lines(
+def split_comparable(
     rows: pd.DataFrame, by: Sequence[str], *, same_interval: bool
 ) -> list[tuple[Key, pd.DataFrame]]:
     """Split the rows of each task and group into lines of runs of equal length and interval.

@@ -33,7 +33,7 @@ from rlkit_sac.analysis.groups import (
     describe,
     grouping_columns,
     split,
-    split_into_comparable_lines,
+    split_comparable,
     warn,
 )
 from rlkit_sac.analysis.performance import final_performance, probability_of_improvement
@@ -221,7 +221,7 @@ def _chart(panels: Panels, estimator: Estimator, panels_per_row: int) -> str:
     """Return the HTML of a chart with panels."""
     curves = []
     for title, rows, column in panels:
-        lines = split_into_comparable_lines(rows, ["group"], same_interval=column != "return")
+        lines = split_comparable(rows, ["group"], same_interval=column != "return")
         curves.append(aggregate_curves(lines, column, None, estimator).assign(panel=title))
     if not curves:
         return "<p>No run has such rows yet.</p>"
