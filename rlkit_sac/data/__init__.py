@@ -1,4 +1,4 @@
-"""From environments to batches: collectors, replay buffers and their samplers.
+"""Collectors, replay buffers and their samplers.
 
 A *frame* is one step of one environment, and a *transition* is the part of a frame that replay
 keeps: TensorDicts of the entries before the step, with those after it under ``"next"``. A collector

@@ -55,7 +55,7 @@ class NestedEntries:
 
 
 class Rows:
-    """Where the entries lie in a row: those of one type side by side, in the order given.
+    """The layout of the entries in a row: entries of one type lie side by side, in the given order.
 
     Args:
         layout: shape and type of each entry.
@@ -63,8 +63,8 @@ class Rows:
     Attributes:
         keys: keys of the entries, in the order of their bytes in a row.
         width: bytes of a row.
-        kinds: for each type the row as such numbers: how many come before its entries, the sizes of
-            the entries, and how many come after them.
+        kinds: for each type, a row seen as numbers of this type: the count before its entries, the
+            sizes of the entries, and the count after them.
 
     >>> rows = Rows({"a": ((2,), torch.uint8), "b": ((), torch.float32)})
     >>> rows.keys, rows.width, rows.kinds

@@ -1,4 +1,4 @@
-"""From a Gymnasium id to a TorchRL environment."""
+"""TorchRL environments from Gymnasium ids, with their specs, tasks and seeds."""
 
 from rlkit_sac.envs.frame_stack import FrameStack as FrameStack
 from rlkit_sac.envs.make import check_env as check_env

@@ -28,7 +28,7 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
             observation, from which it is taken out.
 
     Attributes:
-        mask_space: of a mask.
+        mask_space: the space of a mask.
 
     Raises:
         EnvironmentFault: in a step or reset, for a mask that is missing, of another shape, or that

@@ -29,7 +29,7 @@ _SUPPORTED = (
 
 
 class ActionConversion:
-    """From the agent's action to that of a task, whatever the structure of the latter.
+    """Converts the agent's action to the action of a task, of any structure.
 
     The agent acts in one of three forms:
 
@@ -53,7 +53,7 @@ class ActionConversion:
 
     Args:
         space: the action space of the task: boxes and choices, in any nest of `Tuple` and `Dict`.
-        rescale: whether the agent's vector lies in [-1, 1].
+        rescale: if true, the agent's vector lies in [-1, 1].
 
     Raises:
         ConfigError: the space holds another kind of space, no dimension at all, too many
@@ -119,12 +119,12 @@ class ActionConversion:
         return int((np.concatenate(parts) - self.starts) @ self.strides)
 
     def allowed(self, mask: Any) -> NDArray[np.bool_]:
-        """Which combinations a mask allows, bool ``[*, K]``.
+        """Return the combinations that a mask allows, bool ``[*, K]``.
 
         Args:
-            mask: of the combinations, ``[*, K]``; or a tuple or dictionary in the structure of the
-                space, with a mask of each choice and None where all is allowed. That of
-                `MultiDiscrete` and `MultiBinary` is a tuple, with a mask of each of its numbers.
+            mask: a mask of the combinations, ``[*, K]``; or a tuple or dictionary in the structure
+                of the space, with a mask of each choice and None where all is allowed. For
+                `MultiDiscrete` and `MultiBinary` it is a tuple, with a mask of each number.
 
         Raises:
             ValueError: for a mask of another shape.
@@ -166,7 +166,7 @@ class ActionConversion:
         return Dict({"action": Dict(both)})
 
     def parameter_mask(self) -> NDArray[np.bool_] | None:
-        """Which dimensions of the vector belong to which choice, bool `[K, D]`.
+        """Return a mask of the dimensions that each choice uses, bool `[K, D]`.
 
         Where the boxes follow each other in one `Tuple` and exactly one choice has as many values,
         box i is the parameter of its value i, and ``mask[k, d]`` is true if dimension d belongs to
@@ -238,8 +238,8 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
     """Return a space whose boxes of numbers have other bounds.
 
     Args:
-        space: of actions.
-        bounds: ``[low, high]``, or one for each dimension of the agent's vector. ``None`` leaves
+        space: a space of actions.
+        bounds: ``[low, high]``, or a pair for each dimension of the agent's vector. ``None`` leaves
             the space as it is, with a warning of bounds that are too wide to explore.
 
     Raises:

@@ -43,19 +43,18 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: a task in seeded episodes.
         rescale_actions: if true, continuous actions are in [-1, 1].
-        action_bounds: of :func:`~rlkit_sac.envs.actions.with_bounds`.
-        action_mask: whether a mask in ``info`` of an environment whose first reset had none is an
-            error.
+        action_bounds: the bounds for :func:`~rlkit_sac.envs.actions.with_bounds`.
+        action_mask: if true, a mask in ``info`` is an error when the first reset had none.
         observation_indices: the entries of the vector that are kept. Default: all.
         observation_keys: the parts of a `Dict` that are observed. Default: all.
         critic_keys: the parts of a `Dict` that critics read, as the entry ``critic_observation``
             and images. Default: none of their own.
-        sum_type: of ``episode_reward``.
+        sum_type: type of ``episode_reward``.
 
     Attributes:
         observe, critic, act: the conversions; ``critic`` is None without ``critic_keys``.
-        masked: whether there are masks.
-        parameter_mask: that of the action space.
+        masked: true if there are masks.
+        parameter_mask: the parameter mask of the action space.
 
     Raises:
         ConfigError: for spaces that are not supported.
@@ -129,13 +128,13 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
             self._raise_fault(error)
 
     def step_into(self, arrays: Mapping[str, NDArray[Any]], index: int, action: Any) -> bool:
-        """Takes one step, and writes what it returns, but ``info``, into arrays at an index.
+        """Take one step, and write its results except ``info`` into arrays at an index.
 
         Args:
             arrays: ``[N, …]``, the entries of the observation space, ``reward``, ``terminated`` and
                 ``truncated``; the latter two are ``[N]``.
-            index: of this environment.
-            action: of the agent.
+            index: index of this environment.
+            action: action of the agent.
 
         Returns:
             Whether the episode ended.
@@ -171,7 +170,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     @property
     def description(self) -> dict[str, Any] | None:
-        """What :func:`~rlkit_sac.envs.describe_task` returns."""
+        """The description that :func:`~rlkit_sac.envs.describe_task` returns."""
         try:
             described = task_description(
                 self.observe.space,

@@ -31,27 +31,27 @@ def mark_unused(stepped: Iterable[int]) -> None:
 
 
 def refuse_shared(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
-    """Refuses an environment that another one, made before, steps too.
+    """Refuse an environment that an earlier environment also steps.
 
     Args:
         env: a new environment, of Gymnasium or TorchRL.
-        name: of its task.
+        name: the name of its task.
 
     Raises:
-        ConfigError: what makes the task returned the same object again.
+        ConfigError: if the function or entry point returned the same object again.
     """
     stepped = _stepped_by(env)
     if not stepped.isdisjoint(_in_use):
-        gc.collect()  # it may be of an environment that nobody has any more
+        gc.collect()  # the earlier environment may be garbage
     if not stepped.isdisjoint(_in_use):
         raise ConfigError(
             f"{name}: the function or entry point returned an environment that is in use already "
-            f"({type(_own(env)).__name__}): make a new one in each call"
+            f"({type(_innermost(env)).__name__}): make a new one in each call"
         )
 
 
-def _own(env: Any) -> Any:
-    """What lies under all wrappers."""
+def _innermost(env: Any) -> Any:
+    """Return the environment under all wrappers."""
     if isinstance(env, gym.Env):
         return env.unwrapped
     base = base_env(env)
@@ -60,7 +60,7 @@ def _own(env: Any) -> Any:
 
 
 def _stepped_by(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
-    """Identities of what lies under all wrappers, and of the environments that it holds."""
-    own = _own(env)
-    held = (each for each in getattr(own, "__dict__", {}).values() if isinstance(each, gym.Env))
-    return {id(own), *(id(each.unwrapped) for each in held)}
+    """Return the identities of the innermost environment, and of the environments it holds."""
+    inner = _innermost(env)
+    held = (x for x in getattr(inner, "__dict__", {}).values() if isinstance(x, gym.Env))
+    return {id(inner), *(id(x.unwrapped) for x in held)}

@@ -146,7 +146,7 @@ def make_env(
         if num_envs > 1 and not made.batch_size:
             if made.batch_locked:
                 made.close()
-                made = SerialEnv(num_envs, partial(_new, construct, spec.id))
+                made = SerialEnv(num_envs, partial(_make_another, construct, spec.id))
             else:
                 made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
         adapted = _adapt(made.to(device), spec.id, num_envs, **options)
@@ -172,7 +172,7 @@ def make_env(
     return TransformedEnv(base, Compose(InitTracker(), StepCounter(), PreviousAction()))
 
 
-def _new(construct: Callable[[], EnvBase], name: str) -> EnvBase:
+def _make_another(construct: Callable[[], EnvBase], name: str) -> EnvBase:
     """Make one of several environments; a function must not return the same one twice."""
     env = construct()
     refuse_shared(env, name)

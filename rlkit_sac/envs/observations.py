@@ -24,7 +24,7 @@ _MOST_CATEGORIES = 32
 
 
 class ObservationConversion:
-    """From a task's observation to arrays: images, and a vector of all else.
+    """Converts a task's observation to arrays: images, and a vector of all else.
 
     - An image is a `Box` of uint8 or bool with two or more dimensions, and stays as it is: alone as
       ``observation``, within a `Tuple` or `Dict` as an entry for each, ``image_`` and its place
@@ -48,8 +48,8 @@ class ObservationConversion:
         vector_key: the entry of the vector. Default: ``observation``.
 
     Attributes:
-        keys: of each part of the space that is an image its entry, ``None`` of the others.
-        vector_shape: of ``observation`` before ``indices`` are taken, if it is no image.
+        keys: for each part of the space, the entry if the part is an image, else ``None``.
+        vector_shape: shape of ``observation`` before ``indices`` are taken, if it is no image.
 
     Raises:
         ConfigError: the observations cannot be flattened to a fixed size, or are no vectors with
@@ -184,7 +184,7 @@ def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
 
 
 def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
-    """What is observed under these keys; an error for none, or for one that there is not."""
+    """Return the observed parts with these keys; refuse no keys, and unknown ones."""
     chosen = list(keys)
     if not chosen or not observed.keys() >= set(chosen):
         text = f"is {chosen}, but what is observed has the parts {list(observed)}"
@@ -226,12 +226,12 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = 
     """Return an array of a shape that differs in axes of length 1 at most.
 
     Args:
-        array: of an observation, or a reward.
-        shape: that the space declares.
-        path: of the part of the observation, for messages; ``None`` of a reward.
+        array: an array of an observation, or a reward.
+        shape: the shape that the space declares.
+        path: the path of the part in the observation, for messages; ``None`` for a reward.
 
     Raises:
-        ValueError: for any other.
+        ValueError: for an array of any other shape.
 
     >>> with_shape(np.zeros((3, 1)), (3,)).shape
     (3,)
@@ -258,35 +258,35 @@ def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
 
 
 def _channels_first(first: int, middle: int, last: int) -> bool:
-    """Whether the two other axes of an image are equal, or where that does not tell, longer."""
+    """Return whether the other two axes are equal; if that is not decisive, whether longer."""
     equal_after, equal_before = middle == last, first == middle
     return equal_after if equal_after != equal_before else first < last
 
 
 def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
-    found = np.ravel(indices).tolist()
-    given = f"observation_indices is {shorten(str(found), 300)}, but the observation has"
+    kept = np.ravel(indices).tolist()
+    text = f"observation_indices is {shorten(str(kept), 300)}, but the observation has"
     if len(shape) > 1 or not shape[0]:
-        raise ConfigError(f"{given} the shape {list(shape)}: leave it out, it is for vectors")
-    kept = {index for index in found if type(index) is int and 0 <= index < shape[0]}
-    if not kept or len(kept) != len(found):
+        raise ConfigError(f"{text} the shape {list(shape)}: leave it out, it is for vectors")
+    valid = {index for index in kept if type(index) is int and 0 <= index < shape[0]}
+    if not valid or len(valid) != len(kept):
         raise ConfigError(
-            f"{given} {shape[0]} entries: list at least one of 0 to {shape[0] - 1}, each once"
+            f"{text} {shape[0]} entries: list at least one of 0 to {shape[0] - 1}, each once"
         )
-    return found
+    return kept
 
 
 class RewardConversion:
-    """From a reward to a float32 array `[M]`: one number, or one for each objective.
+    """Converts a reward to a float32 array `[M]`: one number, or one for each objective.
 
-    M is that of the ``reward_space`` that an environment of vector rewards declares, as those of
-    MO-Gymnasium do; without one it is 1.
+    M is the length of the environment's ``reward_space``, which MO-Gymnasium declares; without one
+    it is 1.
 
     Args:
         env: any Gymnasium environment.
 
     Attributes:
-        shape: of the array.
+        shape: shape of the array.
 
     >>> RewardConversion(gym.make("Pendulum-v1"))(0.5)
     array([0.5], dtype=float32)

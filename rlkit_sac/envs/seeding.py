@@ -45,7 +45,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         env_index: position of the environment among those that run side by side. Default: 0.
 
     Attributes:
-        env_index: that position.
+        env_index: position of the environment among those that run side by side.
         episode_return: sum of the task's own rewards since the reset, in float64.
 
     >>> env = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0)
@@ -95,14 +95,14 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
     @property
     def position(self) -> str:
-        """Where the environment is, for messages."""
+        """The present step and episode, for messages."""
         episode = max(self._next_episode - 1, 0)
         seed = episode_seed(self._seed, self.env_index, episode)
         where = f"step {len(self._actions)}" if self._actions else "the reset"
         return f"{where} of its episode {episode} (reset seed {seed})"
 
     def save_episode(self) -> dict[str, Any]:
-        """Returns the episode as :func:`rlkit_sac.envs.save_episodes` does."""
+        """Return the episode as :func:`rlkit_sac.envs.save_episodes` does."""
         return {
             "episode": max(self._next_episode - 1, 0),
             "actions": [np.stack(column) for column in zip(*self._actions, strict=True)],
@@ -127,7 +127,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def _leaves(value: Any) -> list[NDArray[Any]]:
-    """Copies of the parts of an action or observation that are neither tuple nor dictionary."""
+    """Return copies of the arrays and numbers in an action or observation."""
     if isinstance(value, (tuple, Mapping)):
         parts = value if isinstance(value, tuple) else value.values()
         return [leaf for part in parts for leaf in _leaves(part)]

@@ -15,12 +15,12 @@ Path = tuple[int | str, ...]
 def leaves(
     space: Space[Any], value: Any = None, path: Path = ()
 ) -> Iterator[tuple[Path, Space[Any], Any]]:
-    """Return the parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
+    """Yield the parts of a space that are neither `Tuple` nor `Dict`, in the order of the space.
 
     Args:
         space: any space.
         value: an observation of it, or None.
-        path: of the space in another one.
+        path: the path of the space in another one.
 
     Yields:
         Path, space and value (or None) of each part.
@@ -71,8 +71,8 @@ def structured(space: Space[Any], values: Iterator[Any]) -> Any:
     One value of a `Discrete` becomes Python's integer.
 
     Args:
-        space: whose values these are.
-        values: of each leaf, in the order of :func:`leaves`.
+        space: the space of the values.
+        values: the values of each leaf, in the order of :func:`leaves`.
 
     >>> structured(Tuple([Discrete(3), Box(0, 1, (1,))]), iter([np.array(2), np.zeros(1)]))
     (2, array([0.]))
@@ -95,14 +95,14 @@ def changed_space(space: Space[Any], change: Callable[[Space[Any]], Space[Any]])
 
 
 def dict_space(parts: Mapping[str, Space[Any]]) -> Dict:
-    """A `Dict` of these parts in their order; given as arguments, Gymnasium would sort them."""
+    """Return a `Dict` of these parts in their order; Gymnasium's constructor would sort them."""
     space = Dict()
     space.spaces = dict(parts)
     return space
 
 
 def at(path: Path) -> str:
-    """Where in a space a part is, as Python would index it.
+    """Return the path of a part of a space as Python's index.
 
     >>> at((1, "speed"))
     "[1]['speed']"
@@ -118,7 +118,7 @@ def is_choice(space: Space[Any]) -> bool:
 
 
 def choice_values(space: Any) -> tuple[list[int], list[int]]:
-    """Number of values of each choice in such a part, and the first of them.
+    """Return the number of values of each choice in a part, and the first of them.
 
     >>> choice_values(Box(-1, 2, (2,), np.int8))
     ([4, 4], [-1, -1])
@@ -135,7 +135,7 @@ def choice_values(space: Any) -> tuple[list[int], list[int]]:
 
 
 def space_to_json(space: Space[Any]) -> dict[str, Any]:
-    """A space as JSON values; infinite bounds, which JSON does not have, as the largest number.
+    """Return a space as JSON values; JSON lacks infinity, so such bounds are the largest number.
 
     Raises:
         TypeError: for a space of another kind.

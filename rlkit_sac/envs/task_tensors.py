@@ -27,7 +27,7 @@ from rlkit_sac.envs.spaces import (
 
 
 def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
-    """From a task's observations to the agent's, and back from its actions.
+    """Return the conversions of a task's observations and of the agent's actions.
 
     Args:
         task: a description made by :func:`~rlkit_sac.envs.describe_task`.
@@ -49,11 +49,11 @@ def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConv
 def task_description(
     observations: Space[Any], actions: Space[Any], **options: Any
 ) -> dict[str, Any]:
-    """What :func:`~rlkit_sac.envs.describe_task` returns of a task.
+    """Return the description of a task, see :func:`~rlkit_sac.envs.describe_task`.
 
     Args:
-        observations: those that are observed.
-        actions: with the bounds that the agent's are clipped to.
+        observations: the space of the observed parts.
+        actions: the action space, with the bounds to which actions are clipped.
         options: ``observation_indices``, ``rescale_actions`` and ``action_mask``.
     """
     spaces = {"observation_space": observations, "action_space": actions}
@@ -80,7 +80,7 @@ class TaskTensors:
     Attributes:
         inputs: type and shape of the tensors of an observation, by name: ``observation``, or for
             the leaves of a `Tuple` or `Dict` such as ``observation.position``.
-        outputs: those of the tensors of an action: ``action``, or such as ``action.0``.
+        outputs: type and shape of the tensors of an action: ``action``, or such as ``action.0``.
 
     >>> from rlkit_sac.envs import describe_task, make_env
     >>> task = TaskTensors(describe_task(make_env("Pendulum-v1")))
@@ -107,7 +107,7 @@ class TaskTensors:
         )
 
     def observed(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
-        """The leaves of an observation, and what those of N observations have in front, ``(N,)``.
+        """Return the leaves of an observation, and the shape in front of each: ``()`` or ``(N,)``.
 
         Raises:
             ValueError: for another structure or shape than that of one or of N observations, a
@@ -147,11 +147,11 @@ class TaskTensors:
     def entries(
         self, tensors: Sequence[Tensor], observe: ObservationConversion | None = None
     ) -> dict[NestedKey, Tensor]:
-        """What a policy reads of the leaves of N observations.
+        """Return the entries that a policy reads, from the leaves of N observations.
 
         Args:
             tensors: the leaves.
-            observe: what is observed. Default: as the policy does.
+            observe: the conversion of observations. Default: the policy's.
         """
         observe = observe or self.observe
         entries: dict[NestedKey, Tensor] = {}
@@ -192,7 +192,7 @@ class TaskTensors:
         return structured(self.to_task.space, values)
 
     def _flat(self, leaf: Space[Any], value: Tensor, is_count: bool) -> Tensor:
-        """As ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
+        """Return the same as ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
         if not isinstance(leaf, Discrete | MultiDiscrete):
             return value.reshape(-1, prod(leaf.shape or ())).float()
         counts, starts = choice_values(leaf)

@@ -19,7 +19,7 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     graph draw the numbers that they draw uncompiled.
 
     Args:
-        graph: of tensor operations, with every gradient written out.
+        graph: a graph of tensor operations, with every gradient written out.
         inputs: examples; later inputs must have the same shapes, strides, dtypes and devices.
 
     Returns:
@@ -80,7 +80,7 @@ class CUDAGraphFunction:
     called instead.
 
     Args:
-        function: of ``inputs``; the capture calls it four times.
+        function: a function of ``inputs``; the capture calls it four times.
         inputs: examples, all on one GPU.
         varying: positions of the inputs that are other tensors in later calls.
 

@@ -34,7 +34,7 @@ class Fingerprint:
 
     Args:
         module: the module to watch.
-        also: further dictionaries to watch; values that are not plain are compared by identity.
+        also: dictionaries to watch besides; values that are not plain are compared by identity.
 
     >>> dropout = nn.Dropout(0.1)
     >>> fingerprint = Fingerprint(dropout)

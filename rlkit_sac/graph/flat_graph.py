@@ -78,7 +78,7 @@ class FlatGraph:
         """Run the operations.
 
         Args:
-            inputs: in the order of those that the constructor was given.
+            inputs: the inputs, in the order of the constructor's inputs.
         """
         if self._layout != [(tensor.data_ptr(), tensor.stride()) for tensor in self._state]:
             self._make_views()

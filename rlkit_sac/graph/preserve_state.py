@@ -38,10 +38,10 @@ def set_random_state(state: Mapping[str, Any]) -> bool:
     """Restore every global generator.
 
     Args:
-        state: from :func:`random_state`, of this machine or another.
+        state: a state from :func:`random_state`, of this machine or another.
 
     Returns:
-        Whether all of it could be set; false where other GPUs are in use than those of the state.
+        Whether all of it could be set; false if the state is from other GPUs.
     """
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])

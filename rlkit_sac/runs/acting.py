@@ -48,13 +48,13 @@ class Act:
         self.policy = policy
         self._task = None if task is None else TaskTensors(task)
         self._has_mask = ACTION_MASK in policy.in_keys
-        self._carried: dict[str, _Carried] = {}
+        self._carried: dict[str, _CarriedEntry] = {}
         self._reads_more = False
         if self._task is not None:
-            self._carried = _carried(policy, self._task.to_task.agent_space())
+            self._carried = _carried_entries(policy, self._task.to_task.agent_space())
             known = {*self._task.observe.agent_space(), ACTION_MASK}
             if self._carried:
-                known |= {"is_init", *(each.read for each in self._carried.values())}
+                known |= {"is_init", *(carried.read for carried in self._carried.values())}
             self._reads_more = not known.issuperset(policy.in_keys)
         self._recorded: RecordedPolicy | None = None
 
@@ -98,7 +98,7 @@ class Act:
         entries = self.entries(inputs, own_tensor(self.policy))
         mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
         with set_exploration_type(mode):
-            written = self._written(entries, front)
+            written = self._call_policy(entries, front)
         outputs = self.outputs({key: value.cpu() for key, value in written.items()})
         arrays = (value.numpy() if front else value[0].numpy() for value in outputs)
         action = self.task.action(arrays)
@@ -156,9 +156,9 @@ class Act:
         if self._has_mask:
             if action_mask is None and isinstance(observation, Mapping):
                 action_mask = observation.get(ACTION_MASK)
-            inputs.append(self._allowed(action_mask, front))
+            inputs.append(self._allowed_mask(action_mask, front))
         if self._carried:
-            inputs += self._before(state, is_init, front)
+            inputs += self._carried_inputs(state, is_init, front)
         elif state is not None or is_init is not None:
             raise ValueError("the policy has no memory: call act(observation) without a state")
         return (inputs if front else [value.unsqueeze(0) for value in inputs]), front
@@ -187,14 +187,14 @@ class Act:
 
     def outputs(self, written: Mapping[NestedKey, Tensor]) -> tuple[Tensor, ...]:
         """Return the task's action and the next memory, from the entries that the policy writes."""
-        after = (written[each.written] for each in self._carried.values())
+        after = (written[carried.written] for carried in self._carried.values())
         return (*self.task.actions(written), *after)
 
-    def _allowed(self, given: Any, front: tuple[int, ...]) -> Tensor:
-        if given is None:
+    def _allowed_mask(self, action_mask: Any, front: tuple[int, ...]) -> Tensor:
+        if action_mask is None:
             text = "call act(observation, action_mask=info['action_mask'])"
             raise ValueError(f"the policy chooses among allowed actions: {text}")
-        mask = self.task.to_task.allowed(given)
+        mask = self.task.to_task.allowed(action_mask)
         if mask.shape[:-1] != front or not mask.any(-1).all():
             raise ValueError(
                 f"action_mask has the shape {list(mask.shape)}, wanted {[*front, mask.shape[-1]]} "
@@ -202,28 +202,28 @@ class Act:
             )
         return torch.from_numpy(mask)
 
-    def _before(self, state: Any, is_init: Any, front: tuple[int, ...]) -> list[Tensor]:
+    def _carried_inputs(self, state: Any, is_init: Any, front: tuple[int, ...]) -> list[Tensor]:
         """Return the inputs of the policy beside the observation; ``None`` as state gives zeros."""
         begins = np.full(front, state is None)
         if is_init is not None:
             begins |= np.asarray(is_init, dtype=bool).reshape(front)
         blank = {
-            name: each.zero.expand((*front, *each.zero.shape))
-            for name, each in self._carried.items()
+            name: carried.zero.expand((*front, *carried.zero.shape))
+            for name, carried in self._carried.items()
         }
-        given = blank if state is None else state if isinstance(state, Mapping) else {}
-        found, wanted = ({n: list(np.shape(v)) for n, v in each.items()} for each in (given, blank))
-        if found != wanted:
+        entries = blank if state is None else state if isinstance(state, Mapping) else {}
+        got, wanted = ({n: list(np.shape(v)) for n, v in x.items()} for x in (entries, blank))
+        if got != wanted:
             raise ValueError(
-                f"the state has the shapes {found}, wanted {wanted}: pass what act returned for "
+                f"the state has the shapes {got}, wanted {wanted}: pass what act returned for "
                 "the step before, or None where all episodes begin"
             )
         values = [
-            torch.tensor(np.asarray(given[name]), dtype=zero.dtype) for name, zero in blank.items()
+            torch.tensor(np.asarray(entries[n]), dtype=zero.dtype) for n, zero in blank.items()
         ]
         return [torch.from_numpy(begins), *values]
 
-    def _written(self, entries: Entries, front: tuple[int, ...]) -> Entries:
+    def _call_policy(self, entries: Entries, front: tuple[int, ...]) -> Entries:
         """Return the entries that the policy writes, with N in front."""
         if front:
             with torch.no_grad():
@@ -238,7 +238,7 @@ class Act:
         return {**vars(self), "_recorded": None}  # a copy of the policy records its own
 
 
-class _Carried(NamedTuple):
+class _CarriedEntry(NamedTuple):
     """An entry that a policy with memory reads, and writes for its next step."""
 
     read: NestedKey
@@ -252,7 +252,7 @@ def own_tensor(module: nn.Module) -> Tensor:
     return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(()))
 
 
-def _carried(policy: TensorDictModuleBase, actions: Space[Any]) -> dict[str, _Carried]:
+def _carried_entries(policy: TensorDictModuleBase, actions: Space[Any]) -> dict[str, _CarriedEntry]:
     """Return the entries that a policy with memory carries from step to step, by name.
 
     They are the previous action, if it is read, and the states; nested keys are joined by dots.
@@ -262,13 +262,13 @@ def _carried(policy: TensorDictModuleBase, actions: Space[Any]) -> dict[str, _Ca
     if isinstance(actions, Dict):
         spaces = cast(Dict, actions["action"]).spaces
         parts = {("prev_action", name): (("action", name), spaces[name]) for name in spaces}
-    found = {}
+    entries = {}
     for key in map(unravel_key, policy.in_keys if states else ()):
         name = key if isinstance(key, str) else ".".join(key)
         if key in states:
-            found[name] = _Carried(key, next_key(key), torch.zeros(states[key], dtype=dtype))
+            entries[name] = _CarriedEntry(key, next_key(key), torch.zeros(states[key], dtype=dtype))
         elif key in parts:
             written, space = parts[key]
-            of = dtype if isinstance(space, Box) else torch.int64
-            found[name] = _Carried(key, written, torch.zeros(space.shape or (), dtype=of))
-    return found
+            kind = dtype if isinstance(space, Box) else torch.int64
+            entries[name] = _CarriedEntry(key, written, torch.zeros(space.shape or (), dtype=kind))
+    return entries

@@ -105,7 +105,7 @@ class RunDirectory:
         facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
         facts["configuration"] = getattr(config, "configuration", "default")
         facts["config_sha256"] = write_config(path, config)
-        info = {"format_version": FORMAT_VERSION, **facts, **_machine()}
+        info = {"format_version": FORMAT_VERSION, **facts, **_machine_facts()}
         _write_info(path / "run.json", info)
         return cls(path)
 
@@ -152,7 +152,7 @@ class RunDirectory:
         if self.info["status"] != "created":
             last = {name: self.info.get(name) for name in _SESSION}
             self.info["sessions"] = [*self.info.get("sessions", []), last]
-            self.info |= _machine()
+            self.info |= _machine_facts()
         self._begun = True
         self.update_info(
             status="running", error=None, pid=os.getpid(), started=_now(), finished=None, **facts
@@ -257,8 +257,8 @@ class CSVLog:
         columns = tuple(dict.fromkeys((*self._columns, *row)))
         if self._rows and columns != self._columns:
             self._widen(columns)
-        cells = [_cell(row.get(name)) for name in columns]
-        content = _lines([cells] if self._rows else [columns, cells])
+        cells = [_csv_cell(row.get(name)) for name in columns]
+        content = _csv_lines([cells] if self._rows else [columns, cells])
         with os_errors_named(f"cannot write {self.path}"):
             # Unbuffered: one write() is one system call, and a row is never half of another's.
             self._file = self._file or self.path.open("xb", buffering=0)
@@ -324,7 +324,7 @@ class CSVLog:
         _, *rows = self._whole_lines()
         empty = b"," * (len(columns) - len(self._columns)) + b"\n"
         self.close()
-        write_atomically(self.path, _lines([columns]) + b"".join(r[:-1] + empty for r in rows))
+        write_atomically(self.path, _csv_lines([columns]) + b"".join(r[:-1] + empty for r in rows))
         self.cut()  # opens the file again
 
 
@@ -386,7 +386,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _machine() -> dict[str, Any]:
+def _machine_facts() -> dict[str, Any]:
     return {
         "command": shlex.join([sys.executable, *sys.argv]),
         "script": str(Path(sys.argv[0]).resolve()),
@@ -416,13 +416,13 @@ def _git_revision() -> str | None:
         return None
 
 
-def _lines(rows: Sequence[Sequence[Any]]) -> bytes:
+def _csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
 
 
-def _cell(value: Any) -> Any:
+def _csv_cell(value: Any) -> Any:
     """Return a value for ``csv``, which keeps every digit of a float and leaves ``None`` empty."""
     if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
         value = value.tolist()

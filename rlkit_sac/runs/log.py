@@ -61,7 +61,7 @@ class TrainingLog:
         self.updates = 0
         self.run, self.progress, self._processes = run, progress, processes
         self._scalar_names = tuple(scalar_names)
-        self._average, self._extra_metrics = MetricsAverage(), MetricsAverage()
+        self._average, self._user_metrics = MetricsAverage(), MetricsAverage()
         self._started = started
         self.last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
@@ -79,7 +79,7 @@ class TrainingLog:
             "latest": dict(self.latest),
             "last_row": self.last_row,
             "average": self._average.state_dict(),
-            "own": self._extra_metrics.state_dict(),
+            "own": self._user_metrics.state_dict(),
             "evaluations": self.evaluations,
         }
 
@@ -89,7 +89,7 @@ class TrainingLog:
         self._started = time.perf_counter() - state["seconds"]
         self.last_row = state["last_row"]
         self._average.load_state_dict(state["average"])
-        self._extra_metrics.load_state_dict(state["own"])
+        self._user_metrics.load_state_dict(state["own"])
         self.latest.update(state["latest"])
         self.evaluations = state["evaluations"]
         self.progress.start_at(self.frames)
@@ -145,8 +145,7 @@ class TrainingLog:
         if not values:
             return
         numbers = {name: _number(name, value) for name, value in values.items()}
-        tensors = {name: torch.tensor(x, dtype=torch.float64) for name, x in numbers.items()}
-        self._extra_metrics.add(tensors)
+        self._user_metrics.add({n: torch.tensor(x, dtype=torch.double) for n, x in numbers.items()})
         self.latest |= numbers
 
     def write_metrics(self) -> None:
@@ -159,7 +158,7 @@ class TrainingLog:
         moment = self.frames, self.updates, self.seconds, rate
         row: dict[str, Any] = dict(zip(_COLUMNS, moment, strict=True))
         row |= {name: values.get(name) for name in self._scalar_names}
-        self._write("metrics", row | self._extra_metrics.compute())
+        self._write("metrics", row | self._user_metrics.compute())
         self.latest |= {name: value for name, value in values.items() if name.startswith("alpha")}
 
     def evaluated(self, result: EvaluationResult) -> bool:

@@ -44,17 +44,17 @@ def check_prior_data(
     """
     rows = fitting(data, transition)
     for key, part in action_spec.items(True, True):
-        given = rows.get(key)
+        values = rows.get(key)
         if isinstance(part, Bounded):
             low, high = part.space.low.cpu(), part.space.high.cpu()
             slack = (high - low) * 5e-4
         else:
             low, high = torch.tensor(0), torch.tensor(part.space.n - 1)
             slack = torch.tensor(0)
-        if ((given < low - slack) | (given > high + slack)).any():
+        if ((values < low - slack) | (values > high + slack)).any():
             raise ConfigError(
-                f"{key!r} of the prior data goes from {given.min().item():.4g} to "
-                f"{given.max().item():.4g}, in the task from {low.tolist()} to {high.tolist()}: "
+                f"{key!r} of the prior data goes from {values.min().item():.4g} to "
+                f"{values.max().item():.4g}, in the task from {low.tolist()} to {high.tolist()}: "
                 "choose the task and env.rescale_actions as in the data"
             )
     return rows

@@ -170,7 +170,7 @@ class TrainingRun:
         stop = bool(self._stop.exit_code)  # a later signal is obeyed after the next step
         save = best or self._compiles_next() or self._checkpoints.due(self.frames)
         if self._has_ranks:
-            stop, save = self._agreed(save)
+            stop, save = self._agree_across_ranks(save)
         if save or stop:
             self._save()
         if stop:
@@ -212,7 +212,7 @@ class TrainingRun:
         again, self._foreseen = self._foreseen == self.updates, self.updates
         return self._graphs > graphs or (reached and not graphs and not again)
 
-    def _agreed(self, save: bool) -> tuple[bool, bool]:
+    def _agree_across_ranks(self, save: bool) -> tuple[bool, bool]:
         """Return whether all ranks stop, and whether they save. Either all ranks end or none.
 
         A signal that comes after they have agreed counts at the next step.
@@ -297,9 +297,9 @@ def training_run(
             started=started,
             processes=num_ranks(),
         )
-        with _closed_at_end(log, parts):
+        with _close_at_end(log, parts):
             checkpoints = _make_checkpoints(config, log, parts, policy)
-            facts = _facts(config, session, parts, eval_env) | facts
+            facts = _session_facts(config, session, parts, eval_env) | facts
             _begin(config, session, checkpoints, log, facts)
             with deferred_signals(config.time_limit) as stop:
                 _announce_compiling(parts.update, progress, stop)
@@ -345,7 +345,7 @@ def _open_directory(config: BaseRunConfig, session: Session, recipe: str) -> Run
     return run
 
 
-def _facts(
+def _session_facts(
     config: BaseRunConfig, session: Session, parts: Parts, eval_env: EnvBase
 ) -> dict[str, Any]:
     """Return the facts of this session that ``run.json`` records."""
@@ -361,7 +361,7 @@ def _facts(
 
 
 @contextmanager
-def _closed_at_end(log: TrainingLog, parts: Parts) -> Iterator[None]:
+def _close_at_end(log: TrainingLog, parts: Parts) -> Iterator[None]:
     """Close the workers and the loggers at the end of the block."""
     with ExitStack() as ended:
         if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments

@@ -137,7 +137,7 @@ def record_run(
     """
     checkpoint = find_policy(Path(run_dir), which)
     run, policy = StoredRun(checkpoint), load_policy(checkpoint, into=into, device="cpu")
-    with closing_env(_rendered(run.task)) as env:
+    with closing_env(_rendering_env(run.task)) as env:
         check_spaces(run.folder, env)
         return record_video(
             policy,
@@ -177,7 +177,7 @@ def check_video(task: EnvConfig) -> None:
     >>> check_video(EnvConfig("Platform-v0"))
     """
     check_installed("imageio", "imageio_ffmpeg", extra="video")
-    with closing_env(_rendered(task)) as env:
+    with closing_env(_rendering_env(task)) as env:
         if env.batch_size.numel() > 1:
             text = f"a video is of one environment, got {env.batch_size.numel()}"
             raise ConfigError(f"{text}: give evaluation.kwargs that make one")
@@ -199,7 +199,7 @@ def _record_episode(policy: TensorDictModuleBase, env: EnvBase, video: Any) -> t
     return step["next", "episode_reward"]
 
 
-def _rendered(task: EnvConfig) -> EnvBase:
+def _rendering_env(task: EnvConfig) -> EnvBase:
     return make_env(task.id, **task.arguments(), render_mode="rgb_array")
 
 

@@ -122,7 +122,7 @@ class ActingLoop:
         return is_as_made(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
-        """Number N of environments."""
+        """Return the number N of environments."""
         return len(self._envs)
 
     def reset(self) -> None:
@@ -253,7 +253,7 @@ class ActingLoop:
 
         Args:
             state: the state that :meth:`state_dict` returned.
-            kept: for each environment, whether its episode continues exactly.
+            kept: a flag for each environment, true if its episode continues exactly.
 
         Raises:
             ConfigError: for a state that lacks the policy's memory.

@@ -112,9 +112,10 @@ class NStepTransform(Transform):
         return NestedEntries(list(rows))(list(rows.values()), first.shape, device)
 
     def _breaks(self, frames: dict[NestedKey, Tensor], order: Tensor) -> Tensor:
-        """Where another episode begins, or next entries are not those of the frame after.
+        """Return a mask of the frames that the next frame does not continue.
 
-        They tell once some have agreed.
+        Another episode begins there, or next entries differ from the frame after. The latter counts
+        only once some have agreed.
         """
         begins = frames.get("is_init", torch.zeros_like(order)).flatten()[order[1:]].bool()
         differs = torch.zeros_like(begins)

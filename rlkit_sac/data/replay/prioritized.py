@@ -45,10 +45,10 @@ class PrioritizedSampler(StatefulSampler):
         beta: initial exponent of importance weights, from 0 to 1.
         beta_frames: transitions stored until ``beta`` has risen to 1; None keeps it constant.
         eps: added to each priority, so that every transition can be drawn.
-        steps: for stacked frames, how they lie in the buffer, such as a
-            :class:`~rlkit_sac.data.StepSampler`: transitions whose earlier frames were overwritten
+        steps: the layout of stacked frames in the buffer, such as a
+            :class:`~rlkit_sac.data.StepSampler`. Transitions whose earlier frames were overwritten
             are not drawn.
-        device: where priorities lie, that of the storage.
+        device: the device of the priorities and of the storage.
 
     Attributes:
         frames: transitions stored so far.
@@ -130,8 +130,8 @@ class PrioritizedSampler(StatefulSampler):
         """Set the priorities of some transitions; the largest counts where an index is repeated.
 
         Args:
-            index: ``[n]``.
-            priority: ``[n]``, or one for all.
+            index: the indices ``[n]``.
+            priority: the priorities ``[n]``, or one for all.
             storage: not needed.
 
         Raises:

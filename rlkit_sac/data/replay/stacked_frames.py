@@ -73,8 +73,8 @@ class StackedFrames(Transform):
     must leave out transitions whose earlier frames were overwritten.
 
     Args:
-        replay: the buffer that it becomes a transform of.
-        steps: how the frames lie in the buffer, and how many are a stack.
+        replay: the buffer to which this transform is appended.
+        steps: the layout of the frames in the buffer, with the size of a stack.
 
     Raises:
         ConfigError: in ``extend``, for another number of frames, or without stacks.
@@ -120,7 +120,7 @@ class StackedFrames(Transform):
         return newest_frames(tensordict, self._count)
 
     def _rows(self, index: Tensor, history: Tensor) -> Tensor:
-        """Where the frames ``[*, K]`` of stacks lie, for indices and histories ``[*]``."""
+        """Return the indices ``[*, K]`` of stacked frames, from indices and histories ``[*]``."""
         capacity, newest = self._replay.storage.max_size, self._replay.write_count - 1
         block, steps = self._layout.block, self._layout.steps
         # Counted back from the newest frame: blocks, environments and steps end there.

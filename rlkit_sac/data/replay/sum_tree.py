@@ -20,7 +20,7 @@ class SumTree:
 
     Args:
         capacity: number of weights, which are 0 at first.
-        device: where the weights lie, in float64, on MPS in float32.
+        device: the device of the weights, which are float64, on MPS float32.
 
     Attributes:
         options: ``dtype`` and ``device`` of the weights.
@@ -55,7 +55,7 @@ class SumTree:
 
         Args:
             count: number of draws, with replacement.
-            generator: of random numbers; default PyTorch's global one.
+            generator: a generator of random numbers. Default: PyTorch's global one.
 
         Returns:
             The indices, and the probability of each.
@@ -77,7 +77,7 @@ class SumTree:
         """Return the first weights.
 
         Args:
-            count: of weights.
+            count: number of weights.
         """
         return {"weights": self._weights[:count].clone()}
 
@@ -95,7 +95,7 @@ class SumTree:
 
 
 def _find(rows: Tensor, cumulated: Tensor, mass: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """In each row the index at which a mass falls, its weight, and the rest of the mass.
+    """Return, for each row, the index at which a mass falls, its weight, and the rest of the mass.
 
     Whatever the rounding of sums, the index lies in the row and its weight is not 0.
     """

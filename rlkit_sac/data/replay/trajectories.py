@@ -31,7 +31,7 @@ class TrajectorySampler(BlockSampler):
         num_envs: environments N that fill it.
         frames_per_batch: frames N T of a block, as ``extend`` gets them; default one frame of each
             environment.
-        within_batches: whether no segment extends over the end of a block
+        within_batches: if true, no segment extends over the end of a block
             (:class:`~rlkit_sac.data.replay.slices.BlockSampler`). The frames of an episode in one
             block then count as an episode.
         frame_stack: frames K of a stack, see `BlockSampler`.
@@ -78,8 +78,8 @@ class TrajectorySampler(BlockSampler):
         chosen = torch.randint(len(self._episodes), (batch_size,), **options)
         env, first, stop = self._episodes.index_select(0, chosen).unsqueeze(-1).unbind(1)
         starts = (stop - first - self.length).clamp_min(0) + 1
-        drawn = torch.randint(_LARGE, (batch_size, 1), **options)
-        step = first + drawn % starts + torch.arange(self.length)
+        draw = torch.randint(_LARGE, (batch_size, 1), **options)
+        step = first + draw % starts + torch.arange(self.length)
         valid = step < stop
         places = self._indices(env, torch.minimum(step, stop - 1))
         device = getattr(storage, "device", "cpu")
@@ -114,7 +114,7 @@ class TrajectorySampler(BlockSampler):
         """Find the episodes that begin in the frames stored since the last sample."""
         oldest = self._stored.start
         first = max(self._known // self.num_envs, oldest)
-        oldest += self.frame_stack - 1 if oldest else 0  # whose stack is stored
+        oldest += self.frame_stack - 1 if oldest else 0  # the first frame with a whole stack
         stored = self._read_is_init(storage, range(first * self.num_envs, self.frames))
         begins = stored.reshape(-1, self.num_envs, self.steps).transpose(0, 1)
         begins[..., 0] |= self._within_batches

@@ -12,12 +12,12 @@ class Canvas:
     """An image on which smooth shapes are drawn in the units of a task, y upwards.
 
     Args:
-        width: in pixels.
-        height: in pixels.
+        width: width in pixels.
+        height: height in pixels.
         left: x of the left edge.
         bottom: y of the lower edge.
         scale: pixels per unit.
-        color: of the background.
+        color: color of the background.
 
     >>> canvas = Canvas(8, 4, left=0.0, bottom=0.0, scale=4.0, color=(255, 255, 255))
     >>> canvas.rectangle(0.0, 0.0, 1.0, 1.0, (0, 0, 0))

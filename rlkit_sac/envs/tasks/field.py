@@ -293,11 +293,11 @@ def draw_field(
     """Returns an image `[256, 256, 3]` of a square around (0, 0).
 
     Args:
-        half_width: of the square.
-        place: of the agent.
-        target: its center.
-        radius: of the target.
-        draw: draws on the canvas what lies between target and agent.
+        half_width: half the width of the square.
+        place: position of the agent.
+        target: center of the target.
+        radius: radius of the target.
+        draw: a function that draws on the canvas, above the target and below the agent.
     """
     scale, edge = _PIXELS / (2 * half_width), -half_width
     canvas = Canvas(_PIXELS, _PIXELS, left=edge, bottom=edge, scale=scale, color=_GRASS)

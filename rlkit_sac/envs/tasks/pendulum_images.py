@@ -22,7 +22,7 @@ class PendulumImagesEnv(gym.ObservationWrapper[Observation, Any, Any]):
 
     Args:
         side: pixels of each side. Default: 24.
-        render_mode: of Pendulum-v1, or None.
+        render_mode: the render mode of Pendulum-v1, or None.
 
     >>> env = gym.make("rlkit_sac/PendulumImages-v0")
     >>> observation, _ = env.reset(seed=0)
