@@ -22,7 +22,7 @@ from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
-from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import RunDirectory, write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
@@ -225,6 +225,8 @@ class TrainingRun:
         return bool(exit_code), bool(saved)
 
     def _save(self) -> None:
+        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
+            return
         with self._log.progress.phase("saving"):
             if rank() == 0:
                 max_over_ranks(0)  # rank 0 saves last: the others have all its checkpoints
