@@ -66,7 +66,9 @@ class Session:
 def run_recipe(
     main: Callable[[Config], Path], config_class: type[Config], argv: Sequence[str] | None = None
 ) -> None:
-    """Parse the command line and call ``main(config)``, reporting known errors in one line each.
+    """Parse the command line and call ``main``, reporting known errors in one line each.
+
+    A recipe of a run is called as ``main(config, session)``, another script as ``main(config)``.
 
     A recipe whose configuration has ``seed`` and ``resume`` also takes ``--seeds 0,1,2`` and
     ``--jobs N``, which run the same command once for each seed, see `run_seeds`. All options are

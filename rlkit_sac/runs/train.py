@@ -155,7 +155,7 @@ def train(
 
     Args:
         recipe: name of a recipe of the package, or path of a script with a function
-            ``main(config: Class)``.
+            ``main(config: Class, session)``.
         config: name of a configuration of the recipe, path of a YAML file, or a mapping of options.
         env: a Gymnasium id, ``module:function``, or a class or function that makes an environment
             of Gymnasium or TorchRL, for training and for evaluations. A run with a function that
