@@ -195,6 +195,7 @@ class StorageConfig:
     slices start from zeros."""
 
     slice_length = n_steps = 1  # no options here
+    goals = None
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``make_replay_buffer``, without sampler and prior data."""
@@ -239,6 +240,17 @@ class ReplayConfig(StorageConfig):
     """Share of each batch sampled from prior_data, for example 0.5; prior_data then stays outside
     the buffer. null puts prior_data into the buffer."""
 
+    goals: Literal["future", "final", "episode"] | None = None
+    """Steps of its episode that give a sampled transition a new goal (hindsight experience replay),
+    for tasks with achieved_goal and desired_goal; null for none."""
+
+    her_ratio: UnitFloat = 0.8
+    """Share of sampled transitions that get a new goal."""
+
+    reward_function: str | None = None
+    """Function module:function that returns rewards from achieved and desired goals; null for the
+    compute_reward of Gymnasium's tasks."""
+
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``make_replay_buffer``, without sampler and prior data."""
         return super().arguments() | {"n_steps": self.n_steps, "prior_share": self.prior_share}
@@ -254,6 +266,9 @@ class ReplayConfig(StorageConfig):
         if self.prior_data is not None and self.slice_length > 1:
             text = f"is for single transitions, but slice_length is {self.slice_length}"
             yield "prior_data", text
+        if self.goals is not None and (self.slice_length > 1 or self.n_steps > 1):
+            text = "is for single transitions: leave out n_steps and slice_length, or goals"
+            yield "goals", text
         values = self.prior_data, self.prioritized, self.storage
         if self.prior_share is not None and (None in values or values[1:] != (False, "tensor")):
             text = "needs prior_data, prioritized false and storage tensor, got {}, {} and {}"

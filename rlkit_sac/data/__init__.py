@@ -15,6 +15,7 @@ from rlkit_sac.data.image_shift import random_shift as random_shift
 from rlkit_sac.data.replay.buffer import check_replay_fits as check_replay_fits
 from rlkit_sac.data.replay.buffer import example_transition as example_transition
 from rlkit_sac.data.replay.buffer import make_replay_buffer as make_replay_buffer
+from rlkit_sac.data.replay.hindsight import HindsightTransform as HindsightTransform
 from rlkit_sac.data.replay.n_steps import NStepTransform as NStepTransform
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler as PrioritizedSampler
 from rlkit_sac.data.replay.slices import SliceSampler as SliceSampler

@@ -134,6 +134,25 @@ class ObservationConversion:
             low, high = low[self.indices], high[self.indices]
         return gym.spaces.Dict(self._images | {self.vector_key: Box(low, high, dtype=np.float32)})
 
+    def columns(self, name: str) -> list[int]:
+        """Return the columns of the vector that hold a part of a `Dict`, in its order.
+
+        Raises:
+            ConfigError: if the vector lacks the part, or a number of it.
+        """
+        parts = [path for path, leaf, _ in leaves(self.space) if not is_image(leaf)]
+        sizes = zip(parts, self._boxes, strict=True)
+        owners = [path[:1] == (name,) for path, box in sizes for _ in range(box.low.size)]
+        kept = list(range(len(owners))) if self.indices is None else list(self.indices)
+        wanted = [column for column, is_owned in enumerate(owners) if is_owned]
+        if not wanted or not set(wanted) <= set(kept):
+            raise ConfigError(
+                f"{self.vector_key} needs the whole part {name!r} of the task, which has the parts "
+                f"{sorted({str(path[0]) for path in parts if path})} (see env.observation_indices, "
+                "env.observation_keys and network.critic_keys)"
+            )
+        return [kept.index(column) for column in wanted]
+
     def layout(self) -> list[dict[str, Any]]:
         """Return the agent's arrays as JSON, see :func:`~rlkit_sac.envs.observation_layout`."""
         found: list[dict[str, Any]] = []

@@ -24,6 +24,7 @@ from rlkit_sac.config.options import check_config
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.data import (
     AnyCollector,
+    HindsightTransform,
     PrioritizedSampler,
     SliceSampler,
     StepSampler,
@@ -35,6 +36,7 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.n_steps import several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
+from rlkit_sac.envs.goals import goal_arguments
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
@@ -280,7 +282,7 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
     ['action', ('next', 'reward'), ..., 'observation', ('next', 'observation')]
     """
     states = loss_module.state_keys if config.replay.store_state else []
-    trajectory = [TRAJECTORY] if config.replay.n_steps > 1 else []
+    trajectory = [TRAJECTORY] if config.replay.n_steps > 1 or config.replay.goals else []
     return [*loss_module.in_keys, *states, *trajectory]
 
 
@@ -320,6 +322,14 @@ def make_replay(
             sampler=_make_sampler(config, env) if sampler is None else sampler,
             gamma=config.loss.gamma,
             device=env.device,
+        )
+    if isinstance(replay, ReplayConfig) and replay.goals is not None:
+        with prefix_errors("replay.goals"):
+            arguments = goal_arguments(env, replay.reward_function)
+        buffer.append_transform(
+            HindsightTransform(
+                buffer, **arguments, strategy=replay.goals, her_ratio=replay.her_ratio
+            )
         )
     _check_first_sample(config)
     return buffer

@@ -17,6 +17,7 @@ from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.config.read import to_yaml
+from rlkit_sac.data.replay.hindsight import HindsightTransform
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
@@ -159,7 +160,9 @@ class Checkpoints:
         for part in self._parts.values():
             inexact_reasons += getattr(part, "inexact_reasons", [])
         for part in (self._replay.sampler, *self._replay.transform.transforms):
-            if inexact_reasons and isinstance(part, SliceSampler | NStepTransform):
+            if inexact_reasons and isinstance(
+                part, SliceSampler | NStepTransform | HindsightTransform
+            ):
                 part.cut()  # an episode may have been lost
         return inexact_reasons
 

@@ -13,6 +13,7 @@ from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffe
 from torchrl.data.replay_buffers.samplers import Sampler
 
 from rlkit_sac.data.entries import NestedEntries, rows_of
+from rlkit_sac.data.replay.hindsight import HindsightTransform
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import StatefulSampler
 from rlkit_sac.data.replay.stacked_frames import StackedFrames
@@ -134,7 +135,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         device: the device of the transitions.
         sampler: the sampler. Default: uniform with replacement.
         prior: prior transitions; a share of each batch, at its end, is drawn uniformly from them,
-            and the rest uniformly from the buffer. Such batches have no ``index``.
+            and the rest uniformly from the buffer. Their ``index`` is -1.
 
     >>> from tensordict import TensorDict
     >>> replay = PackedReplayBuffer(capacity=10, batch_size=4)
@@ -210,15 +211,17 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         """Return a batch from the buffer and, at its end, from the prior data."""
         storage, count = self._storage, round(size * prior.share)
         with self._replay_lock, self._write_lock:
-            parts = ((storage, size - count), (prior, count))
-            rows = [part._rows.index_select(0, part._rand_given_ndim(n)) for part, n in parts]
+            index, places = storage._rand_given_ndim(size - count), prior._rand_given_ndim(count)
+            rows = [storage._rows.index_select(0, index), prior._rows.index_select(0, places)]
         columns = storage.layout.columns(torch.cat(rows))
-        return storage._entries(columns, torch.Size([size]), storage.device)
+        index = torch.cat([index, torch.full_like(places, -1)])
+        return storage._indexed([*columns, index], index.shape, storage.device)
 
     @property
     def _is_basic(self) -> bool:
         """Whether sampling is uniform or by a sampler of this package, with its transforms."""
         sampler, transforms = self._sampler, self._transform.transforms
         return (type(sampler) is RandomSampler or isinstance(sampler, StatefulSampler)) and all(
-            isinstance(each, StackedFrames | NStepTransform) for each in transforms
+            isinstance(each, StackedFrames | NStepTransform | HindsightTransform)
+            for each in transforms
         )

@@ -1,0 +1,212 @@
+"""Hindsight experience replay: sampled transitions with goals that their episodes achieved."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from tensordict import NestedKey, TensorDictBase, unravel_key
+from torch import Tensor
+from torchrl.data import TensorDictReplayBuffer
+from torchrl.envs import Transform
+
+from rlkit_sac.errors import RunError
+from rlkit_sac.valid_steps import TRAJECTORY
+
+Strategy: TypeAlias = Literal["future", "final", "episode"]
+#: A function of achieved and desired goals ``[n, G]`` that returns a number for each, ``[n, 1]``.
+GoalFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+#: The entry that holds a goal, and the columns of the goal in it.
+GoalColumns: TypeAlias = tuple[NestedKey, slice | Sequence[int]]
+
+_ALL = slice(None)
+_CHECKED = 1_000  # stored transitions whose rewards are checked
+
+
+class HindsightTransform(Transform):
+    r"""Replaces goals of sampled transitions by goals that the same episode achieved later.
+
+    A sampled transition of step t, of an episode with the steps 0 to T - 1 so far, is relabeled
+    with the probability ``her_ratio``. A step u is drawn uniformly, and the goal is what its next
+    state achieved:
+
+    - ``"future"``: u from t to T - 1,
+    - ``"final"``: u = T - 1,
+    - ``"episode"``: u from all steps of the episode that are still stored.
+
+    The goal replaces the desired goal before and after the step; reward and, with a
+    ``terminated_function``, ``terminated`` are computed anew. ``done`` and ``truncated`` stay.
+
+    It works in buffers of single transitions with one dimension, whatever draws the indices.
+    Transitions need the entry ``("collector", "traj_ids")``, which numbers episodes, and come in
+    the order in which they were collected; those of several environments may alternate. An index of
+    -1 marks a transition that keeps its goal. Random numbers come from torch's global generator.
+    At the first sample, the rewards of the first stored transitions are computed from their own
+    goals and compared with those that are stored.
+
+    Args:
+        replay: the replay buffer, which may hold transitions. Append the transform to it.
+        reward_function: returns rewards ``[n, 1]`` from achieved goals (of the next states) and
+            desired goals, both ``[n, G]``.
+        terminated_function: returns whether the step ends the episode, likewise. Default:
+            ``terminated`` stays.
+        strategy: the steps from which the goal is drawn. Default: ``"future"``.
+        her_ratio: probability of a new goal, from 0 to 1. Default: 0.8.
+        achieved: entry and columns of the achieved goal. Default: the entry ``achieved_goal``.
+        desired: entries and columns of the desired goal. Default: the entry ``desired_goal``.
+
+    Raises:
+        RunError: when sampled, if stored rewards are not those of the function.
+
+    Source: Andrychowicz et al. 2017 (arXiv:1707.01495), section 3.4. TorchRL's `HERReplayBuffer`
+    draws goals from the states before steps, and leaves ``terminated`` as it is.
+
+    >>> from tensordict import TensorDict
+    >>> from torchrl.data import LazyTensorStorage
+    >>> replay = TensorDictReplayBuffer(storage=LazyTensorStorage(100), batch_size=2)
+    >>> def reward(achieved, desired):
+    ...     return -(achieved - desired).abs()
+    >>> _ = replay.append_transform(HindsightTransform(replay, reward, her_ratio=1.0))
+    >>> flags = {key: torch.zeros(2, 1, dtype=torch.bool) for key in ("done", "terminated")}
+    >>> steps = TensorDict(
+    ...     achieved_goal=torch.tensor([[0.0], [1.0]]),
+    ...     desired_goal=torch.tensor([[9.0], [9.0]]),
+    ...     next=TensorDict(
+    ...         achieved_goal=torch.tensor([[1.0], [2.0]]),
+    ...         desired_goal=torch.tensor([[9.0], [9.0]]),
+    ...         reward=torch.tensor([[-8.0], [-7.0]]),
+    ...         **flags,
+    ...     ),
+    ... )
+    >>> steps["collector", "traj_ids"] = torch.zeros(2, dtype=torch.int64)
+    >>> _ = replay.extend(steps.auto_batch_size_(1))
+    >>> bool((replay.sample()["desired_goal"] <= 2).all())
+    True
+    """
+
+    def __init__(
+        self,
+        replay: TensorDictReplayBuffer,
+        reward_function: GoalFunction,
+        *,
+        terminated_function: GoalFunction | None = None,
+        strategy: Strategy = "future",
+        her_ratio: float = 0.8,
+        achieved: GoalColumns = ("achieved_goal", _ALL),
+        desired: Sequence[GoalColumns] = (("desired_goal", _ALL),),
+    ) -> None:
+        super().__init__()
+        self._replay, self._capacity = replay, replay.storage.max_size
+        self._functions = {("next", "reward"): reward_function}
+        if terminated_function is not None:
+            self._functions["next", "terminated"] = terminated_function
+        self._strategy, self._her_ratio = strategy, her_ratio
+        self._achieved = (unravel_key(("next", achieved[0])), achieved[1])
+        self._desired = desired
+        # For each index, the numbers of the stored transitions of its episode, oldest first. A
+        # transition is numbered by how many were written before it.
+        self._episodes: list[array[int]] = []
+        self._unfinished: dict[int, array[int]] = {}
+        self._is_checked = False
+        if len(replay):
+            numbers = torch.arange(replay.write_count - len(replay), replay.write_count)
+            self._add(replay.storage.get(numbers % self._capacity), int(numbers[0]))
+            self.cut()
+
+    def cut(self) -> None:
+        """Let no episode go on that has begun, since further collectors number from 0 again."""
+        self._unfinished = {}
+
+    def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:
+        self._add(tensordict, self._replay.write_count)
+        return tensordict
+
+    def _add(self, transitions: TensorDictBase, first: int) -> None:
+        """Note the episodes of transitions, the first of which has this number."""
+        trajectories = transitions.get(TRAJECTORY).flatten().tolist()
+        ended = transitions.get(("next", "done")).flatten().tolist()
+        missing = min(self._capacity, first + len(ended)) - len(self._episodes)
+        self._episodes += [array("q")] * missing
+        for number, (trajectory, done) in enumerate(zip(trajectories, ended, strict=True), first):
+            episode = self._unfinished.setdefault(trajectory, array("q"))
+            episode.append(number)
+            self._episodes[number % self._capacity] = episode
+            if done:
+                del self._unfinished[trajectory]
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Return a batch of transitions with some goals replaced."""
+        if not self._is_checked:
+            self._check_rewards()
+        index = tensordict.get("index").flatten()
+        chosen = (torch.rand(len(index)) < self._her_ratio) & (index.cpu() >= 0)
+        rows = chosen.nonzero().squeeze(-1)
+        steps = zip(index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist())
+        later = [self._draw(step, uniform) for step, uniform in steps]
+        return self.relabel(tensordict, rows, torch.tensor(later, dtype=torch.int64))
+
+    def relabel(self, batch: TensorDictBase, rows: Tensor, later: Tensor) -> TensorDictBase:
+        """Return a batch with the goals that other stored transitions achieved.
+
+        Args:
+            batch: transitions ``[B]``.
+            rows: places ``[k]`` in the batch whose goals are replaced.
+            later: indices ``[k]`` in the buffer of the transitions that achieved the new goals.
+        """
+        if not len(rows):
+            return batch
+        device = batch.get(self._achieved[0]).device
+        rows, later = rows.to(device), later.to(device)
+        goals = _columns(self._replay.storage.get(later), self._achieved)
+        batch = batch.copy()
+        for entry, columns in self._desired:
+            for key in (entry, unravel_key(("next", entry))):
+                values = batch.get(key).clone()
+                relabeled = values[rows]
+                relabeled[:, columns] = goals
+                values[rows] = relabeled
+                batch.set(key, values)
+        achieved = _columns(batch[rows], self._achieved)
+        for key, function in self._functions.items():
+            values = batch.get(key).clone()
+            values[rows] = function(achieved, goals).to(values)
+            batch.set(key, values)
+        return batch
+
+    def _draw(self, index: int, uniform: float) -> int:
+        """Return the index of the step u of a goal for a stored transition."""
+        episode, written = self._episodes[index], self._replay.write_count
+        if self._strategy == "final":
+            return episode[-1] % self._capacity
+        oldest = written - self._capacity
+        if self._strategy == "future":
+            oldest = written - 1 - (written - 1 - index) % self._capacity  # number of its step t
+        first = bisect_left(episode, oldest)
+        return episode[first + int(uniform * (len(episode) - first))] % self._capacity
+
+    def _check_rewards(self) -> None:
+        """Refuse functions that do not return what the first transitions hold."""
+        count = min(_CHECKED, len(self._replay))
+        stored = self._replay.storage.get(torch.arange(count, device=self._replay.storage.device))
+        achieved = _columns(stored, self._achieved)
+        desired = _columns(stored.get("next"), self._desired[0])
+        for key, function in self._functions.items():
+            found = stored.get(key).float().reshape(count, -1)
+            computed = function(achieved, desired).to(found).reshape(count, -1)
+            differs = ~torch.isclose(found, computed, rtol=1e-4, atol=1e-5)
+            if differs.any():
+                row = int(differs.any(-1).nonzero()[0])
+                raise RunError(
+                    f"replay.goals: {key[1]!r} of transition {row + 1} is {found[row].tolist()}, "
+                    f"but {computed[row].tolist()} when computed from its goals, so it depends on "
+                    "more than goals: leave out wrappers that change it, or replay.goals"
+                )
+        self._is_checked = True
+
+
+def _columns(transitions: TensorDictBase, place: GoalColumns) -> Tensor:
+    """Return the goals ``[n, G]`` that transitions hold."""
+    return transitions.get(place[0])[:, place[1]]

@@ -1,0 +1,73 @@
+"""Goals of a task: their columns in observations, and rewards for other goals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchrl.envs import EnvBase
+
+from rlkit_sac.envs.adapted_env import adapted_task
+from rlkit_sac.envs.torchrl_env import gym_envs
+from rlkit_sac.errors import ConfigError, summary
+
+ACHIEVED, DESIRED = "achieved_goal", "desired_goal"
+
+
+def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str, Any]:
+    """Return the arguments of a :class:`~rlkit_sac.data.HindsightTransform` that the task decides.
+
+    Gymnasium's tasks compute rewards by ``compute_reward``, and, where they have it, the end of an
+    episode by ``compute_terminated``.
+
+    Args:
+        env: an environment made by :func:`~rlkit_sac.envs.make_env`.
+        reward_function: ``module:function`` that returns rewards ``[n, 1]`` from achieved and
+            desired goals ``[n, G]``. Needed for an environment of TorchRL.
+
+    Raises:
+        ConfigError: if the task has no goals, its observation leaves one out, or no function
+            computes rewards.
+    """
+    task: Any = adapted_task(env) or gym_envs(env)[0]
+    read = [task.observe] if task.critic is None else [task.observe, task.critic]
+    arguments: dict[str, Any] = {
+        "achieved": (task.observe.vector_key, task.observe.columns(ACHIEVED)),
+        "desired": [(observe.vector_key, observe.columns(DESIRED)) for observe in read],
+    }
+    if reward_function is not None:
+        try:
+            return arguments | {"reward_function": resolve_name(reward_function)}
+        except (AttributeError, ImportError, ValueError) as error:
+            raise ConfigError(f"no function is at {reward_function}: {summary(error)}") from error
+    shape = task.observe.space[DESIRED].shape
+    for name in ("reward", "terminated"):
+        if adapted_task(env) is None and task.has_wrapper_attr(f"compute_{name}"):
+            method = task.get_wrapper_attr(f"compute_{name}")
+            arguments[f"{name}_function"] = _of_tensors(method, shape)
+    if "reward_function" not in arguments:
+        text = "set reward_function to module:function, which computes rewards from goals"
+        raise ConfigError(f"the task has no compute_reward: {text}")
+    return arguments
+
+
+def _of_tensors(method: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Tensor]:
+    """Return a task's function of goals as a function of tensors ``[n, G]``."""
+
+    def compute(achieved: Tensor, desired: Tensor) -> Tensor:
+        goals = [each.cpu().double().numpy().reshape(-1, *shape) for each in (achieved, desired)]
+        count = len(goals[0])
+        try:
+            values = np.asarray(method(*goals, [{}] * count))
+            if values.shape[:1] != (count,):  # a method that takes one pair of goals
+                values = np.array([method(*pair, {}) for pair in zip(*goals, strict=True)])
+        except Exception as error:
+            text = "it may read more than goals, as its info does: leave out replay.goals"
+            raise ConfigError(f"{method.__qualname__} raised {summary(error)}; {text}") from error
+        return torch.from_numpy(values).to(achieved.device, torch.float32).reshape(count, -1)
+
+    return compute
