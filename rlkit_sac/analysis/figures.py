@@ -39,6 +39,7 @@ SINGLE_PANEL = (7.0, 4.4)  # inches
 _LABELS = {
     "return_mean": "return (deterministic evaluation)",
     "return": "return (training episodes)",
+    "success_rate": "success rate (deterministic evaluation)",
 }
 
 

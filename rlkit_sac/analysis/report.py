@@ -192,6 +192,8 @@ def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
     """Yield title, rows and column of each panel of returns."""
     for task, rows in tables["evaluations"].dropna(subset="return_mean").groupby("task"):
         yield f"{task}: return of evaluations", rows, "return_mean"
+        if "success_rate" in rows.dropna(axis="columns", how="all"):
+            yield f"{task}: success rate", rows.dropna(subset="success_rate"), "success_rate"
     for task, rows in tables["episodes"].dropna(subset="return").groupby("task"):
         width = bin_width(rows["frames"].max(), bins=100)
         ends = np.ceil(rows["frames"] / width).astype("int64") * width
@@ -265,7 +267,7 @@ def episode_statistics(episodes: pd.DataFrame, by: Sequence[str]) -> pd.DataFram
     for key, group in split(episodes, ["task", *by]):
         # A row is one episode, or the mean of the number in its column `episodes`.
         counts = group.get("episodes", pd.Series(index=group.index, dtype=float)).fillna(1)
-        cells = group.reindex(columns=["length", "return", "terminated"])
+        cells = group.reindex(columns=["length", "return", "terminated", "success"])
         numbers = cells.replace({"true": 1, "false": 0}).apply(pd.to_numeric)
         sums = numbers.mul(counts, axis=0).groupby(group["run"]).sum()
         means = sums / numbers.notna().mul(counts, axis=0).groupby(group["run"]).sum()

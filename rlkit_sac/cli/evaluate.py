@@ -54,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     vectors = result.returns_per_dimension
     parts = {} if vectors is None else per_dimension("return", list(vectors.T))
     episodes = pd.DataFrame({"return": result.returns, **parts, "length": result.lengths})
+    if result.successes is not None:
+        episodes["success"] = result.successes.astype(float)
     statistics = {"mean": episodes.mean(), "std": episodes.std(ddof=0)}
     table = pd.DataFrame({**statistics, "min": episodes.min(), "max": episodes.max()})
     low, high = Estimator().interval(episodes.to_numpy(np.float64).T)

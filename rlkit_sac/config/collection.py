@@ -195,7 +195,6 @@ class StorageConfig:
     slices start from zeros."""
 
     slice_length = n_steps = 1  # no options here
-    goals = None
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``make_replay_buffer``, without sampler and prior data."""

@@ -36,6 +36,9 @@ class EvaluationConfig:
     stop_at: float | None = None
     """Mean return of an evaluation at which the run ends early; null to train for all frames."""
 
+    stop_at_success: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Success rate of an evaluation at which the run ends early; null to train for all frames."""
+
     kwargs: dict[str, Any] = field(default_factory=dict)
     """Keyword arguments of the evaluation environment, which override those of env.kwargs."""
 

@@ -34,11 +34,11 @@ from rlkit_sac.envs.gym_env import check_wrapped
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, parts_of
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_tensors import TaskTensors, task_description
-from rlkit_sac.envs.torchrl_env import one_of
+from rlkit_sac.envs.torchrl_env import SUCCESS, one_of
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 # The counters of an environment, and the mask: they are no part of the observation.
-_NOT_OBSERVED = ("step_count", "is_init", "episode_reward", "prev_action", ACTION_MASK)
+_NOT_OBSERVED = ("step_count", "is_init", "episode_reward", "prev_action", SUCCESS, ACTION_MASK)
 
 
 class AdaptedEnv(TransformedEnv):
@@ -191,7 +191,7 @@ class TaskEntries(Transform):
         self.parameter_mask = self.act.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
         self._total = Unbounded(env.reward_spec.shape, device, sums)
-        kept = {*env.state_spec.keys(True, True), *([ACTION_MASK] if self.masked else ())}
+        kept = {*env.state_spec.keys(True, True), SUCCESS, *([ACTION_MASK] if self.masked else ())}
         if taken := kept & {*self._agent_spaces()} - {ACTION_MASK}:
             raise ConfigError(
                 f"a step of the environment reads {taken}, an entry of networks here: give it "

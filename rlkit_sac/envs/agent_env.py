@@ -23,6 +23,7 @@ from rlkit_sac.envs.observations import (
 )
 from rlkit_sac.envs.seeding import EpisodeSeeding
 from rlkit_sac.envs.task_tensors import conversions, task_description
+from rlkit_sac.envs.torchrl_env import SUCCESS
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
 
@@ -30,8 +31,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
     """Converts observations, rewards and actions, and names the place of exceptions.
 
     Observations become the arrays of an
-    :class:`~rlkit_sac.envs.observations.ObservationConversion`, with the mask of actions and
-    ``episode_reward``, the sum of the task's own rewards; actions are those of an
+    :class:`~rlkit_sac.envs.observations.ObservationConversion`, with the mask of actions,
+    ``episode_reward``, the sum of the task's own rewards, and ``success``; actions are those of an
     :class:`~rlkit_sac.envs.actions.ActionConversion`, rewards those of a
     :class:`~rlkit_sac.envs.observations.RewardConversion`. Exceptions of `step` and `reset` become
     `EnvironmentFault` with episode, step and seed.
@@ -106,6 +107,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
             entries[ACTION_MASK] = env.get_wrapper_attr("mask_space")
         self._refuses_masks = action_mask and not self.masked and bool(self.act.choices)
         self._sum_type = sum_type
+        entries[SUCCESS] = Box(-1, 1, (1,), np.int8)
         entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
         self.observation_space = entries
         self._stepped = mark_in_use(env, self)
@@ -153,6 +155,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
     def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space, but for ``episode_reward``."""
         found = self.observe(observation)
+        found[SUCCESS] = np.array([_read_success(info)], np.int8)
         if self.critic is not None:
             found |= self.critic(observation)
         if self._refuses_masks and ACTION_MASK in info:
@@ -197,3 +200,9 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
             raise error
         text = f"environment {index} raised {summary(error)} in {position}"
         raise EnvironmentFault(text) from error
+
+
+def _read_success(info: Mapping[str, Any]) -> int:
+    """Return 1 for success, 0 for none, and -1 where the task does not say."""
+    given = info.get("is_success", info.get("success"))
+    return -1 if given is None else int(bool(given))

@@ -77,6 +77,8 @@ def make_env(
     - ``("next", "reward")`` float32 `[*, 1]`, or `[*, M]` where the environment declares a
       ``reward_space`` of M numbers, ``done``, ``terminated``, ``truncated`` `[*, 1]`; a time limit
       sets ``truncated`` alone, and ``("next", "observation")`` is the true last one,
+    - ``success`` int8 `[*, 1]`, 1 or 0 by the task's ``info["is_success"]`` or ``info["success"]``,
+      and -1 where it has neither,
     - ``episode_reward``, the sum of the task's own rewards, float64 (on MPS float32) `[*, M]`,
       ``step_count`` `[*, 1]`, ``is_init`` `[*, 1]`,
     - ``prev_action`` as ``action``, zeros at the start of an episode.

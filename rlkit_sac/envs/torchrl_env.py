@@ -15,6 +15,8 @@ from torchrl.envs.transforms import InitTracker, StepCounter, TransformedEnv
 OUTCOME = ("reward", "terminated", "truncated")
 #: and what is counted over an episode, by its value at a reset.
 COUNTED: dict[str, Any] = {"step_count": 0, "is_init": True}
+#: The entry that says whether a step succeeded.
+SUCCESS = "success"
 
 
 class EpisodicGymWrapper(GymWrapper):

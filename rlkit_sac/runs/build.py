@@ -282,7 +282,8 @@ def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKe
     ['action', ('next', 'reward'), ..., 'observation', ('next', 'observation')]
     """
     states = loss_module.state_keys if config.replay.store_state else []
-    trajectory = [TRAJECTORY] if config.replay.n_steps > 1 or config.replay.goals else []
+    of_episodes = config.replay.n_steps > 1 or getattr(config.replay, "goals", None) is not None
+    trajectory = [TRAJECTORY] if of_episodes else []
     return [*loss_module.in_keys, *states, *trajectory]
 
 

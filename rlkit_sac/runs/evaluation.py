@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -22,11 +22,14 @@ from rlkit_sac.data.collect.collector import env_with_states
 from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
+from rlkit_sac.envs.torchrl_env import SUCCESS
 from rlkit_sac.errors import RunError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.graph.preserve_state import random_state, set_random_state
 
 _T = TypeVar("_T")
+# Return [M] and length of an episode, and 1 or 0 for its success, -1 where that is unknown.
+_Episode: TypeAlias = tuple[NDArray[Any], int, int]
 
 #: Frames after which an evaluation gives up on an episode.
 LONGEST_EPISODE = 100_000
@@ -52,6 +55,7 @@ class EvaluationResult:
             rewards.
         lengths: frames of each episode, int64 ``[episodes]``.
         returns_per_dimension: the returns of vector rewards, float64 ``[episodes, M]``.
+        successes: whether each episode succeeded at its last step, if the task says so.
 
     >>> result = EvaluationResult(np.array([1.0, 3.0]), np.array([10, 20]))
     >>> result.row(frames=500, seconds=1.5)["return_mean"]
@@ -61,6 +65,7 @@ class EvaluationResult:
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
     returns_per_dimension: NDArray[np.float64] | None = None
+    successes: NDArray[np.bool_] | None = None
 
     def row(self, frames: int, seconds: float) -> dict[str, Any]:
         """Return the row of ``evaluations.csv``.
@@ -82,6 +87,7 @@ class EvaluationResult:
             "return_min": float(self.returns.min()),
             "return_max": float(self.returns.max()),
             "length_mean": float(self.lengths.mean()),
+            **({} if self.successes is None else {"success_rate": float(self.successes.mean())}),
             "seconds": seconds,
             "returns": self.returns.tolist(),
         }
@@ -161,7 +167,7 @@ def evaluate(
     array([20, 20])
     """
     mode = ExplorationType.DETERMINISTIC if deterministic else ExplorationType.RANDOM
-    results: list[tuple[NDArray[Any], int]] = []
+    results: list[_Episode] = []
     num_envs = env.batch_size.numel()
     with (
         separate_random_streams(seed),
@@ -183,24 +189,27 @@ def evaluate(
             except RunError as error:
                 raise type(error)(f"in an evaluation: {error}") from error.__cause__
             results += [ended[index] for index in range(min(num_envs, episodes - done))]
-    vectors = torch.tensor(np.stack([sums for sums, _ in results]), dtype=torch.float64)
+    vectors = torch.tensor(np.stack([sums for sums, _, _ in results]), dtype=torch.float64)
+    successes = np.array([success for _, _, success in results])
     weights = None if reward_weights is None else reward_weights.cpu().double()
     return EvaluationResult(
         weigh_rewards(vectors, weights).numpy(),
-        np.array([length for _, length in results], np.int64),
+        np.array([length for _, length, _ in results], np.int64),
         vectors.numpy() if vectors.shape[-1] > 1 else None,
+        None if (successes < 0).any() else successes > 0,
     )
 
 
-def _first_episodes(loop: ActingLoop, count: int) -> dict[int, tuple[NDArray[Any], int]]:
-    """Return the return ``[M]`` and length of the next episode of ``count`` environments."""
-    ended: dict[int, tuple[NDArray[Any], int]] = {}
-    keys = ("done", "episode_reward", "step_count")
-    done, sums, counts = (loop.frame.arrays["next", key] for key in keys)
+def _first_episodes(loop: ActingLoop, count: int) -> dict[int, _Episode]:
+    """Return the next episode of each of ``count`` environments."""
+    ended: dict[int, _Episode] = {}
+    keys = ("done", "episode_reward", "step_count", SUCCESS)
+    done, sums, counts, successes = (loop.frame.arrays["next", key] for key in keys)
 
     def all_ended() -> bool:
         for index in np.flatnonzero(done).tolist():
-            ended.setdefault(index, (sums[index].copy(), int(counts[index, 0])))
+            last = sums[index].copy(), int(counts[index, 0]), int(successes[index, 0])
+            ended.setdefault(index, last)
         return all(index in ended for index in range(count))
 
     loop.reset()
@@ -213,10 +222,10 @@ def _first_episodes(loop: ActingLoop, count: int) -> dict[int, tuple[NDArray[Any
 
 def _first_episodes_of_torchrl(
     env: EnvBase, policy: TensorDictModuleBase, count: int
-) -> dict[int, tuple[NDArray[Any], int]]:
+) -> dict[int, _Episode]:
     """Return the same as :func:`_first_episodes`, for an environment with transforms."""
     state, number = env.reset(), env.batch_size.numel()
-    ended: dict[int, tuple[NDArray[Any], int]] = {}
+    ended: dict[int, _Episode] = {}
     sums: Any = 0.0
     for step in range(1, LONGEST_EPISODE + 1):
         frame, state = env.step_and_maybe_reset(policy(state))
@@ -224,8 +233,9 @@ def _first_episodes_of_torchrl(
         after = frame["next"]
         sums = sums + after["reward"].cpu().double()
         returns = after.get("episode_reward", sums).cpu().double().reshape(number, -1).numpy()
+        successes = after.get(SUCCESS, torch.full((number,), -1)).reshape(number, -1)[:, 0].int()
         for index in after["done"].reshape(-1).nonzero().flatten().tolist():
-            ended.setdefault(index, (returns[index].copy(), step))
+            ended.setdefault(index, (returns[index].copy(), step, int(successes[index])))
         if all(index in ended for index in range(count)):
             return ended
     raise RunError(_ENDLESS)

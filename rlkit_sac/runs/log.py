@@ -13,6 +13,7 @@ from tensordict import TensorDictBase
 from torch import Tensor
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
+from rlkit_sac.envs.torchrl_env import SUCCESS
 from rlkit_sac.errors import ConfigError, RlkitSacError
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.output import summary_table
@@ -22,9 +23,11 @@ from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 
 # The columns of metrics.csv besides the scalars of updates and the user's metrics.
 _COLUMNS = ("frames", "updates", "seconds", "frames_per_second")
-_OF_EPISODES = tuple(("next", n) for n in ("done", "terminated", "episode_reward", "step_count"))
+_OF_EPISODES = tuple(
+    ("next", n) for n in ("done", "terminated", "episode_reward", "step_count", SUCCESS)
+)
 # The columns that `load_runs` adds, and the numbers of the progress bar.
-_TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation")
+_TAKEN = ("run", "recipe", "task", "seed", "status", "return", "evaluation", "success_rate")
 
 
 class TrainingLog:
@@ -44,7 +47,8 @@ class TrainingLog:
         progress: the progress bar.
         latest: numbers for the progress bar, by name.
         last_row: frames and seconds at the last row of ``metrics.csv``; 0 frames before the first.
-        evaluations: mean, deviation and number of the returns of each evaluation, by frames.
+        evaluations: mean, deviation and number of the returns of each evaluation, and its success
+            rate or None, by frames.
         loggers: TensorBoard and W&B, which receive the rows of the tables, if any.
     """
 
@@ -66,7 +70,7 @@ class TrainingLog:
         self.last_row = (0, self.seconds)
         self.latest: dict[str, float] = {}
         self._unread: list[TensorDictBase] = []
-        self.evaluations: dict[int, tuple[float, float, int]] = {}
+        self.evaluations: dict[int, tuple[float, float, int, float | None]] = {}
         self.loggers: RunLoggers | None = None
 
     def state_dict(self) -> dict[str, Any]:
@@ -113,7 +117,7 @@ class TrainingLog:
         self._row_options = options
         self.frames += batch.numel() * self._processes
         on_cpu = batch.get(("next", "done")).is_cpu
-        self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES).clone())
+        self._unread.append(batch if on_cpu else batch.select(*_OF_EPISODES, strict=False).clone())
         if on_cpu:
             self._write_episodes()
         self.progress.update(self.frames, self.latest)
@@ -170,7 +174,10 @@ class TrainingLog:
         row = result.row(self.frames, self.seconds)
         self._write("evaluations", row)
         mean = self.latest["evaluation"] = row["return_mean"]
-        self.evaluations[self.frames] = mean, row["return_std"], row["episodes"]
+        success = row.get("success_rate")
+        self.evaluations[self.frames] = mean, row["return_std"], row["episodes"], success
+        if success is not None:
+            self.latest["success_rate"] = success
         self.progress.update(self.frames, self.latest)
         return self.best_evaluation() == self.frames
 
@@ -183,10 +190,11 @@ class TrainingLog:
         candidates = set(self.evaluations) if among is None else set(self.evaluations) & set(among)
         return max(candidates, key=lambda n: (self.evaluations[n][0], n), default=None)
 
-    def reached(self, stop_at: float | None) -> bool:
-        """Return whether an evaluation at this frame had this mean return or more."""
-        evaluation = self.evaluations.get(self.frames)
-        return stop_at is not None and evaluation is not None and evaluation[0] >= stop_at
+    def reached(self, stop_at: float | None, success: float | None = None) -> bool:
+        """Return whether an evaluation at this frame had this mean return or success rate."""
+        mean, _, _, rate = self.evaluations.get(self.frames, (None, None, None, None))
+        wanted = (mean, stop_at), (rate, success)
+        return any(x is not None and least is not None and x >= least for x, least in wanted)
 
     def _write(self, table: str, row: Mapping[str, Any]) -> None:
         self.run.write(table, row)
@@ -221,7 +229,8 @@ def finished_episodes(
 
     Returns:
         Rows with ``frames`` (of the run at the episode's end), ``env``, ``return`` (undiscounted),
-        ``length`` in frames and ``terminated`` (false: a time limit). For vector rewards
+        ``length`` in frames, ``terminated`` (false: a time limit) and, where the task says so,
+        ``success`` of the last step. For vector rewards
         ``return`` is the weighted sum of ``return_0``, ``return_1``, …
 
     >>> import torch
@@ -239,7 +248,7 @@ def finished_episodes(
     """
     if not batch.get(("next", "done")).any():
         return []
-    after = batch.select(*_OF_EPISODES).get("next")
+    after = batch.select(*_OF_EPISODES, strict=False).get("next")
     after = after.reshape(-1, batch.shape[-1]).transpose(0, 1)  # [T, N]: time first
     step, env = after.get("done").squeeze(-1).nonzero(as_tuple=True)
     ends = after[step, env]
@@ -252,6 +261,8 @@ def finished_episodes(
         "length": ends.get("step_count").squeeze(-1),
         "terminated": ends.get("terminated").squeeze(-1),
     }
+    if (success := ends.get(SUCCESS, None)) is not None and not (success < 0).any():
+        columns["success"] = success.bool().squeeze(-1)
     if most_rows is not None and len(step) > most_rows:
         means = {name: values.cpu().double().mean().item() for name, values in columns.items()}
         last = frames + batch.numel() * processes
@@ -365,10 +376,11 @@ def final_summary(run: Path, log: TrainingLog) -> str:
 def _evaluation(log: TrainingLog, frames: int | None) -> str:
     if frames is None:
         return "none"
-    mean, deviation, count = log.evaluations[frames]
-    if count == 1:
-        return f"{mean:.2f} (1 episode at frame {frames:,})"
-    return f"{mean:.2f} ± {deviation:.2f} ({count} episodes at frame {frames:,})"
+    mean, deviation, count, rate = log.evaluations[frames]
+    spread = "" if count == 1 else f" ± {deviation:.2f}"
+    success = "" if rate is None else f", success rate {rate:.2f}"
+    episodes = "1 episode" if count == 1 else f"{count} episodes"
+    return f"{mean:.2f}{spread}{success} ({episodes} at frame {frames:,})"
 
 
 def _peak_memory() -> str:

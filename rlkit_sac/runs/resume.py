@@ -47,6 +47,7 @@ MAY_CHANGE = (
     "evaluation.deterministic",
     "evaluation.epsilon",
     "evaluation.stop_at",
+    "evaluation.stop_at_success",
     "evaluation.video",
     "loss.reward_weights",
     "update.lr*",
@@ -139,11 +140,18 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
         ConfigError: with one line for each problem, or if ``config.yaml`` cannot be read.
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
-    stop_at, solved = config.evaluation.stop_at, False
+    evaluation, solved = config.evaluation, []
     with prefix_errors(f"cannot resume from {folder}"):
-        if stop_at is not None and info["status"] == "finished":
+        if info["status"] == "finished":
             rows = read_evaluations(run_path)
-            solved = bool((rows["return_mean"][rows["frames"] == frames] >= stop_at).any())
+            last = rows[rows["frames"] == frames].reindex(columns=["return_mean", "success_rate"])
+            limits = {"stop_at": "return_mean", "stop_at_success": "success_rate"}
+            solved = [
+                f"{folder} is at the {column} {limit} already: raise evaluation.{name}"
+                for name, column in limits.items()
+                if (limit := getattr(evaluation, name)) is not None
+                and (last[column] >= limit).any()
+            ]
     options = flat_config(config)
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
@@ -160,8 +168,7 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
     if frames > total or (frames == total and info["status"] == "finished"):
         text = f"at frame {frames:,} of {total:,} already: raise collector.total_frames"
         problems.append(f"{folder} is {text}")
-    if solved:
-        problems.append(f"{folder} is at the return {stop_at} already: raise evaluation.stop_at")
+    problems += solved
     if (ranks := info.get("ranks", 1)) != num_ranks():
         problems.append(f"torchrun had {ranks} processes, which cannot become {num_ranks()}")
     refuse(problems)

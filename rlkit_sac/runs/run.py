@@ -82,7 +82,9 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        self._stop_at, self._has_ranks = config.evaluation.stop_at, num_ranks() > 1
+        evaluation = config.evaluation
+        self._stop_at = evaluation.stop_at, evaluation.stop_at_success
+        self._has_ranks = num_ranks() > 1
         self._most_rows = config.logging.episodes_per_write
         self._before, self._updates_before = log.frames, log.updates
         self._graphs, self._most_updates = 0, 1
@@ -138,7 +140,8 @@ class TrainingRun:
     def evaluate_if_due(self) -> bool:
         """Evaluate the policy at each multiple of ``evaluation.interval``.
 
-        A mean return of ``evaluation.stop_at`` or more ends the collector.
+        A mean return of ``evaluation.stop_at`` or more, or a success rate of
+        ``evaluation.stop_at_success`` or more, ends the collector.
 
         Returns:
             Whether the policy was evaluated now and no earlier evaluation was better.
@@ -235,7 +238,7 @@ class TrainingRun:
                 max_over_ranks(0)
 
     def _end_if_solved(self) -> None:
-        if self._log.reached(self._stop_at):
+        if self._log.reached(*self._stop_at):
             self._collector.end()
 
 

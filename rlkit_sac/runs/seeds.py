@@ -212,7 +212,8 @@ def report_seeds(runs: Sequence[Path], name: str) -> str:
         data = load_runs(runs)
         folder = make_new_folder(runs[0].parent, name)
         seeds = data.sort_values("frames").groupby("run").tail(1).sort_values("seed")
-        seeds = seeds[["seed", "frames", "return_mean", "return_std", "run"]]
+        columns = ["seed", "frames", "return_mean", "return_std", "success_rate", "run"]
+        seeds = seeds[[name for name in columns if name in seeds]]
         write_table(seeds, folder / "seeds.csv")
         text.append(markdown_table(seeds.drop(columns="run")))
         places["seeds"] = str(folder / "seeds.csv")

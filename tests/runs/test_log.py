@@ -110,14 +110,14 @@ def test_a_log_goes_on_in_the_middle_of_a_row(tmp_path, run, bar, clock) -> None
     log = make_log(run, bar)
     log.collected(frames(10))
     log.updated(scalars(loss_actor=1.0, alpha=0.5, q0_min=-3.0))
-    log.evaluations[10] = -150.0, 2.5, 3
+    log.evaluations[10] = -150.0, 2.5, 3, None
     clock.now += 6.0
     state = join_state(*split_state(log.state_dict()))
     clock.now += 100.0  # between the two sessions
     again = make_log(run, bar)
     again.load_state_dict(state)
     assert (again.frames, again.updates, again.seconds) == (10, 1, 6.0)
-    assert again.evaluations == {10: (-150.0, 2.5, 3)}
+    assert again.evaluations == {10: (-150.0, 2.5, 3, None)}
     assert again.reached(-150.0)
     assert not again.reached(-149.0)
     again.updated(scalars(loss_actor=4.0, alpha=0.5, q0_min=2.0))

@@ -11,8 +11,9 @@ from rlkit_sac.runs.log import TrainingLog, final_summary
     ("evaluations", "text"),
     [
         ({}, "none"),
-        ({400: (-150.0, 0.0, 1)}, "-150.00 (1 episode at frame 400)"),
-        ({400: (-150.0, 2.5, 3)}, "-150.00 ± 2.50 (3 episodes at frame 400)"),
+        ({400: (-150.0, 0.0, 1, None)}, "-150.00 (1 episode at frame 400)"),
+        ({400: (-150.0, 2.5, 3, None)}, "-150.00 ± 2.50 (3 episodes at frame 400)"),
+        ({9: (-2.0, 1.0, 4, 0.75)}, "-2.00 ± 1.00, success rate 0.75 (4 episodes at frame 9)"),
     ],
 )
 def test_a_deviation_needs_several_episodes(evaluations: Any, text: str) -> None:

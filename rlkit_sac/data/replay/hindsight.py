@@ -144,7 +144,9 @@ class HindsightTransform(Transform):
         index = tensordict.get("index").flatten()
         chosen = (torch.rand(len(index)) < self._her_ratio) & (index.cpu() >= 0)
         rows = chosen.nonzero().squeeze(-1)
-        steps = zip(index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist())
+        steps = zip(
+            index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist(), strict=True
+        )
         later = [self._draw(step, uniform) for step, uniform in steps]
         return self.relabel(tensordict, rows, torch.tensor(later, dtype=torch.int64))
 

@@ -80,7 +80,7 @@ class GoalEnv(gym.Env[NDArray[np.float32], Any]):
     - Terminal: goal, ball within 2 of the goalie, ball outside of the field. The 100th action moves
       nothing and truncates.
 
-    The `info` of a step has ``internal_steps``, how many it took, and ``goal``, whether it scored.
+    The `info` of a step has ``internal_steps``, how many it took, and ``success``: it scored.
 
     Sources: https://arxiv.org/abs/1509.01644, https://github.com/cycraig/gym-goal; the last three
     numbers of the observation are those of the agents in https://github.com/cycraig/MP-DQN. Unlike
@@ -99,7 +99,7 @@ class GoalEnv(gym.Env[NDArray[np.float32], Any]):
     (0.0, False, False)
     >>> observation, reward, terminated, truncated, info = env.step((1, parameters))
     >>> reward == 50.0 or reward < 0.0, terminated, sorted(info)
-    (True, True, ['goal', 'internal_steps'])
+    (True, True, ['internal_steps', 'success'])
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012
@@ -140,7 +140,7 @@ class GoalEnv(gym.Env[NDArray[np.float32], Any]):
         count, reward, terminated = 0, -_goal_distance(self._ball), False
         if not truncated:
             count, reward, terminated = self._simulate(action)
-        info = {"internal_steps": count, "goal": reward == _GOAL_REWARD}
+        info = {"internal_steps": count, "success": reward == _GOAL_REWARD}
         return self._observe(), reward, terminated, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:

@@ -158,7 +158,7 @@ def test_one_action(key: str) -> None:
         assert reward == pytest.approx(case["reward"], **CLOSE)
         assert truncated == (case["time"] == 99)
         assert terminated == (case["end"] and not truncated)
-        assert info == {"internal_steps": case["internal_steps"], "goal": reward == 50.0}
+        assert info == {"internal_steps": case["internal_steps"], "success": reward == 50.0}
         assert env.draws == case["draws"]
         assert env.used_all()
 
@@ -191,7 +191,7 @@ def test_the_hundredth_action_moves_nothing_and_truncates() -> None:
     ball_x, ball_y = 10 * (1 + before[10]), 15 * before[11]
     assert np.array_equal(observation, before)
     assert reward == pytest.approx(-math.hypot(20 - ball_x, max(abs(ball_y) - 7.01, 0)), rel=1e-5)
-    assert info == {"internal_steps": 0, "goal": False}
+    assert info == {"internal_steps": 0, "success": False}
 
 
 def start(seed: int) -> float:
