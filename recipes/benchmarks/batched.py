@@ -30,7 +30,7 @@ from rlkit_sac.data import example_transition, make_collector, make_replay_buffe
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs import run_recipe
-from rlkit_sac.runs.directory import CSVLog
+from rlkit_sac.runs.files import CSVLog
 from rlkit_sac.runs.log import finished_episodes
 
 STORED = ["observation", "action"]

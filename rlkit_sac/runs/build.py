@@ -239,11 +239,7 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
 
 def _warn_without_updates(config: BaseRunConfig) -> None:
     """Warn of a run that ends before learning starts."""
-    starts, batch = (
-        config.collector.learning_starts,
-        config.collector.batch_frames(config.batch_envs),
-    )
-    frames = -(-config.collector.total_frames // batch) * batch
+    starts, frames = config.collector.learning_starts, config.collector.total_frames
     if starts >= frames:
         _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
 

@@ -1,11 +1,9 @@
-"""The directory of one run: its configuration, facts and CSV tables, and the lock on them."""
+"""The directory of one run: its configuration, facts and tables, and the lock on them."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import importlib.metadata
-import io
 import json
 import os
 import platform
@@ -13,10 +11,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pandas as pd
 from filelock import FileLock, Timeout
@@ -26,7 +24,7 @@ from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
 from rlkit_sac.errors import ConfigError, RunError, prefix_errors
-from rlkit_sac.runs.files import make_new_folder, os_errors_named, write_atomically
+from rlkit_sac.runs.files import CSVLog, make_new_folder, os_errors_named, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
 FORMAT_VERSION = 1
@@ -217,117 +215,6 @@ def write_config(path: Path, config: Any) -> str:
     return write_atomically(path / "config.yaml", to_yaml(dataclasses.asdict(config)).encode())
 
 
-class CSVLog:
-    """A CSV file that grows by whole rows, so that a reader at any moment sees a valid table.
-
-    Each row is one unbuffered write that ends in a newline. A row with further columns adds them to
-    the table, with empty cells in the rows before. Floats keep every digit, ``None`` is an empty
-    cell, booleans are ``true`` and ``false``, lists are JSON. pandas reads such a file with
-    ``read_csv(path)``; before version 3.1 it needs ``float_precision="round_trip"`` to keep the
-    last digit.
-
-    Args:
-        path: the file, which the first row creates. It must not exist before, unless
-            :meth:`load_state_dict` is called.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
-    >>> CSVLog(path).write({"frames": 10, "alpha": 0.1, "returns": [1.0, 2.5]})
-    >>> print(path.read_text(), end="")
-    frames,alpha,returns
-    10,0.1,"[1.0, 2.5]"
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._columns: tuple[str, ...] = ()
-        self._file: BinaryIO | None = None
-        self._rows = 0
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Append one row.
-
-        Args:
-            row: the value of each column: a number, NumPy or torch scalar, string, boolean, list
-                of numbers, or ``None``.
-
-        Raises:
-            RunError: if the file cannot be written.
-        """
-        columns = tuple(dict.fromkeys((*self._columns, *row)))
-        if self._rows and columns != self._columns:
-            self._widen(columns)
-        cells = [_csv_cell(row.get(name)) for name in columns]
-        content = _csv_lines([cells] if self._rows else [columns, cells])
-        with os_errors_named(f"cannot write {self.path}"):
-            # Unbuffered: one write() is one system call, and a row is never half of another's.
-            self._file = self._file or self.path.open("xb", buffering=0)
-            written = self._file.write(content)
-        if written != len(content):
-            raise RunError(f"cannot write {self.path}: only part of a row fitted on the disk")
-        self._columns = columns
-        self._rows += 1
-
-    def state_dict(self) -> dict[str, Any]:
-        """Sync the rows to disk, and return their number.
-
-        Raises:
-            RunError: if they cannot be synced.
-        """
-        if self._file is not None:
-            with os_errors_named(f"cannot write {self.path}"):
-                os.fsync(self._file.fileno())
-        return {"rows": self._rows}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Return to a number of rows; :meth:`cut` then removes the later ones.
-
-        Raises:
-            RunError: if the table has fewer rows than it had.
-        """
-        self._rows = state["rows"]
-        header, *rows = self._whole_lines() or [b""]
-        if len(rows) < self._rows:
-            raise RunError(
-                f"{self.path} has {len(rows)} rows, but had {self._rows} at the checkpoint: put "
-                "them back to continue"
-            )
-        self._columns = tuple(next(csv.reader([header.decode()]))) if self._rows else ()
-
-    def cut(self) -> None:
-        """Remove the rows after those that :meth:`load_state_dict` set.
-
-        Raises:
-            RunError: if the file cannot be written.
-        """
-        with os_errors_named(f"cannot write {self.path}"):
-            if self._rows == 0:
-                self.path.unlink(missing_ok=True)
-                return
-            size = len(b"".join(self._whole_lines()[: self._rows + 1]))
-            self._file = self.path.open("r+b", buffering=0)
-            self._file.truncate(size)
-            self._file.seek(size)
-
-    def close(self) -> None:
-        """Close the file; rows that were written are safe without it."""
-        if self._file is not None:
-            self._file.close()
-
-    def _whole_lines(self) -> list[bytes]:
-        """Return the header and the complete rows of the file."""
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.is_file() else []
-        return [line for line in lines if line.endswith(b"\n")]
-
-    def _widen(self, columns: Sequence[str]) -> None:
-        """Rewrite the table with more columns."""
-        _, *rows = self._whole_lines()
-        empty = b"," * (len(columns) - len(self._columns)) + b"\n"
-        self.close()
-        write_atomically(self.path, _csv_lines([columns]) + b"".join(r[:-1] + empty for r in rows))
-        self.cut()  # opens the file again
-
-
 def read_evaluations(run_path: Path) -> pd.DataFrame:
     r"""Return the complete rows of ``evaluations.csv``; none without this file.
 
@@ -414,16 +301,3 @@ def _git_revision() -> str | None:
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
-
-
-def _csv_cell(value: Any) -> Any:
-    """Return a value for ``csv``, which keeps every digit of a float and leaves ``None`` empty."""
-    if hasattr(value, "tolist"):  # NumPy and torch, scalars and arrays
-        value = value.tolist()
-    return json.dumps(value) if isinstance(value, bool | list | tuple) else value

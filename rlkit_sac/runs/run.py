@@ -74,6 +74,7 @@ class TrainingRun:
         self._loss_module, self._update, _, self._collector = parts
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
+        self._saves = EveryFrames(config.checkpoint.interval)
         self._evaluate_policy = partial(
             evaluate,
             self._loss_module.policy(epsilon=config.evaluation.epsilon or None),
@@ -171,7 +172,8 @@ class TrainingRun:
                 self._collector.end()
             self._write_metrics_if_due()
         stop = bool(self._stop.exit_code)  # a later signal is obeyed after the next step
-        save = best or self._compiles_next() or self._checkpoints.due(self.frames)
+        is_due = self._saves.due(self._checkpoints.saved_at, self.frames)
+        save = best or self._compiles_next() or is_due
         if self._has_ranks:
             stop, save = self._agree_across_ranks(save)
         if save or stop:
@@ -405,7 +407,6 @@ def _make_checkpoints(
         replay,
         policy=policy,
         config=flat_config(config),
-        interval=config.checkpoint.interval,
         keep=config.checkpoint.keep,
         best=log.best_evaluation,
     )

@@ -34,7 +34,6 @@ from rlkit_sac.runs.checkpoint import (
 )
 from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
 from rlkit_sac.runs.torchrun import rank
-from rlkit_sac.updates.schedule import EveryFrames
 
 _SEGMENT_BYTES = 64 * 2**20
 
@@ -57,7 +56,6 @@ class Checkpoints:
         policy: a function that returns the files of the acting policy, as
             :func:`~rlkit_sac.runs.policy.policy_files` makes them.
         config: the options of the run by dotted key.
-        interval: frames between two checkpoints.
         keep: number of newest checkpoints to keep, besides the one of the best evaluation.
         best: a function that returns the frames of the best evaluation among given ones.
 
@@ -74,7 +72,6 @@ class Checkpoints:
         *,
         policy: Callable[[], Mapping[str, bytes]],
         config: Mapping[str, Any],
-        interval: int,
         keep: int,
         best: Callable[[Collection[int]], int | None],
     ) -> None:
@@ -83,21 +80,12 @@ class Checkpoints:
         self.folder, self._replay_folder = own / "checkpoints", own / "replay"
         self._parts, self._replay = dict(parts), replay
         self._policy, self._config = policy, to_yaml(dict(config))
-        self._every = EveryFrames(interval)
         self._keep, self._best = keep, best
         self._segments: dict[str, str] = {}
         self.saved_at = 0
 
-    def due(self, frames: int) -> bool:
-        """Return whether a multiple of the interval was reached since the last checkpoint.
-
-        Args:
-            frames: frames of the run so far.
-        """
-        return self._every.due(self.saved_at, frames)
-
     def save(self, frames: int) -> None:
-        """Write a checkpoint, unless this frame has one, and delete those no longer kept.
+        """Write a checkpoint, unless this frame has one, and delete those that are not kept.
 
         Raises:
             RunError: if it cannot be written; the previous one stays intact.

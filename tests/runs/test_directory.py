@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.errors import ConfigError, RunError
-from rlkit_sac.runs.directory import CSVLog, RunDirectory, best_frames, read_evaluations
+from rlkit_sac.runs.directory import RunDirectory, best_frames, read_evaluations
 from rlkit_sac.runs.evaluation import EvaluationResult
+from rlkit_sac.runs.files import CSVLog
 from tests import processes
 
 HOLDER = """
@@ -144,7 +145,7 @@ def test_rows_survive_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     code = (
         "import os, signal, sys; from pathlib import Path;"
-        "from rlkit_sac.runs.directory import CSVLog; log = CSVLog(Path(sys.argv[1]))\n"
+        "from rlkit_sac.runs.files import CSVLog; log = CSVLog(Path(sys.argv[1]))\n"
         "for i in range(100): log.write({'frames': i, 'x': 0.5})\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -26,9 +26,7 @@ class Counter:
 class Run:
     """Checkpoints of a counter, with what they need."""
 
-    def __init__(
-        self, path: Path, *, capacity: int = 50, interval: int = 10, keep: int = 2
-    ) -> None:
+    def __init__(self, path: Path, *, capacity: int = 50, keep: int = 2) -> None:
         self.path, self.counter = path, Counter()
         self.means: dict[int, float] = {}
         example = TensorDict(x=torch.zeros(1))
@@ -39,7 +37,6 @@ class Run:
             self.replay,
             policy=lambda: {"policy.json": b"{}"},
             config={"seed": 3},
-            interval=interval,
             keep=keep,
             best=lambda among: max(
                 (frames for frames in self.means if frames in among),
