@@ -196,6 +196,12 @@ class TrainingLog:
         wanted = (mean, stop_at), (rate, success)
         return any(x is not None and least is not None and x >= least for x, least in wanted)
 
+    def end(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Note the counters for ``run.json`` and end the loggers; the exit of a context."""
+        self.run.info |= {"frames": self.frames, "updates": self.updates}
+        if self.loggers is not None:
+            self.loggers.close(failed=error is not None)
+
     def _write(self, table: str, row: Mapping[str, Any]) -> None:
         self.run.write(table, row)
         if self.loggers is not None:

@@ -46,10 +46,9 @@ class TrainingRun:
         config: the options of the run.
         session: the callback and the checkpoint that the run is started with.
         parts: the loss, the update, the replay buffer and the collector.
-        log: the log of the run, begun.
-        checkpoints: the checkpoints of the run.
+        log: the log of the run.
+        policy: a function that returns the files of the acting policy.
         eval_env: the environment for evaluations.
-        stop: the request to end, set by a signal or by the time limit.
 
     Attributes:
         path: the run directory.
@@ -64,14 +63,13 @@ class TrainingRun:
         session: Session,
         parts: Parts,
         log: TrainingLog,
-        checkpoints: Checkpoints,
-        *,
+        policy: Callable[[], Mapping[str, bytes]],
         eval_env: EnvBase,
-        stop: StopRequest,
     ) -> None:
         self.path, self.latest, self.callback = log.run.path, log.latest, session.callback
-        self._log, self._checkpoints, self._stop = log, checkpoints, stop
-        self._loss_module, self._update, _, self._collector = parts
+        self._config, self._session, self._log = config, session, log
+        self._loss_module, self._update, replay, self._collector = parts
+        self._stop, self._has_ranks = StopRequest(), num_ranks() > 1
         self._metrics = EveryFrames(config.logging.interval)
         self._evaluations = EveryFrames(config.evaluation.interval)
         self._saves = EveryFrames(config.checkpoint.interval)
@@ -83,18 +81,29 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        evaluation = config.evaluation
-        self._stop_at = evaluation.stop_at, evaluation.stop_at_success
-        self._has_ranks = num_ranks() > 1
-        self._most_rows = config.logging.episodes_per_write
-        self._before, self._updates_before = log.frames, log.updates
-        self._graphs, self._most_updates = 0, 1
+        self._before, self._updates_before, self._graphs, self._most_updates = 0, 0, 0, 1
         self._foreseen = -1  # number of updates when the last compilation was expected
         self._apply_schedules = partial(
             apply_schedules, self._update, config.loss.schedules, config.update.schedules
         )
-        self._apply_schedules(self.frames)
-        self._end_if_solved()
+        prior = getattr(replay, "prior", None)
+        stateful = {"sampler": replay.sampler, "transform": replay.transform, "prior_data": prior}
+        self._checkpoints = Checkpoints(
+            self.path,
+            {
+                "loss": self._loss_module,
+                "update": self._update,
+                "collector": self._collector,
+                "log": log,
+                "run": log.run,
+                **{name: part for name, part in stateful.items() if part and part.state_dict()},
+            },
+            replay,
+            policy=policy,
+            config=flat_config(config),
+            keep=config.checkpoint.keep,
+            best=log.best_evaluation,
+        )
 
     @property
     def frames(self) -> int:
@@ -112,7 +121,11 @@ class TrainingRun:
         Episodes are weighted by the present ``reward_weights`` of the loss.
         """
         self._before, self._updates_before = self.frames, self.updates
-        self._log.collected(batch, reward_weights=self._reward_weights, most_rows=self._most_rows)
+        self._log.collected(
+            batch,
+            reward_weights=self._reward_weights,
+            most_rows=self._config.logging.episodes_per_write,
+        )
         self._apply_schedules(self.frames)
 
     def updated(self, scalars: Mapping[str, Tensor]) -> None:
@@ -193,6 +206,45 @@ class TrainingRun:
         if self.frames not in self._log.evaluations:
             self._evaluate()
 
+    def _begin(self, facts: dict[str, Any]) -> None:
+        """Restore the run to resume, if any, and write the beginning of the session."""
+        start, directory = self._session.start, self._log.run
+        resumed_at = None
+        if start is not None:
+            reasons = self._restore(start)
+            resumed_at = self._checkpoints.saved_at
+        self._apply_schedules(self.frames)
+        self._end_if_solved()
+        if rank() > 0:
+            return
+        if start is not None:
+            checksum = write_config(self.path, dataclasses.replace(self._config, resume=None))
+            reasons += changes(directory.info, facts, self.updates)
+            facts |= {"frames": self.frames, "updates": self.updates}
+            facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
+        directory.begin(**facts)
+        if start is not None:
+            self._checkpoints.prune()
+            print(f"resuming {self.path} at frame {resumed_at:,}")
+            for reason in reasons:
+                print(f"not exactly the run that never stopped: {reason}")
+        self._log.loggers = RunLoggers(self._config, directory, resumed_at=resumed_at)
+
+    def _restore(self, start: Checkpoint) -> list[str]:
+        """Return to a checkpoint, and return the reasons why that is not exact; usually none."""
+        # The checkpoint was found before the directory was locked. Another process may have saved
+        # a later one, which would be discarded.
+        if rank() == 0 and Checkpoint.find(str(self._config.resume)).frames != start.frames:
+            raise ConfigError(f"resume: {self.path} went on in another process: try again")
+        if rank():
+            start = Checkpoint.find(self._checkpoints.folder / start.folder.name)
+        reasons = self._checkpoints.restore(start)
+        if max_over_ranks(bool(reasons)) == [1] and not reasons:
+            reasons = ["another rank begins new episodes"]
+        # Later checkpoints count rows that `begin` removes. They go first, in case of a kill.
+        self._checkpoints.discard_later()
+        return reasons
+
     @property
     def _reward_weights(self) -> Tensor | None:
         return getattr(self._loss_module, "reward_weights", None)
@@ -240,7 +292,8 @@ class TrainingRun:
                 max_over_ranks(0)
 
     def _end_if_solved(self) -> None:
-        if self._log.reached(*self._stop_at):
+        evaluation = self._config.evaluation
+        if self._log.reached(evaluation.stop_at, evaluation.stop_at_success):
             self._collector.end()
 
 
@@ -295,35 +348,33 @@ def training_run(
     _check_parts(config, parts)
     directory = _open_directory(config, session, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
-    total_frames, shows_bar = config.collector.total_frames, config.logging.progress and rank() == 0
-    with directory, ProgressBar(total_frames, enabled=shows_bar) as progress:
-        log = TrainingLog(
-            directory,
-            progress,
-            parts.update.scalar_names,
-            started=started,
-            processes=num_ranks(),
-        )
-        with _close_at_end(log, parts):
-            checkpoints = _make_checkpoints(config, log, parts, policy)
-            facts = _session_facts(config, session, parts, eval_env) | facts
-            _begin(config, session, checkpoints, log, facts)
-            with deferred_signals(config.time_limit) as stop:
-                _announce_compiling(parts.update, progress, stop)
-                run = TrainingRun(
-                    config, session, parts, log, checkpoints, eval_env=eval_env, stop=stop
-                )
-                try:
-                    yield run
-                except WorkersLost:
-                    if num_ranks() == 1:  # other ranks do not save now
-                        run.save()  # the error came between two steps
-                    raise
-                run.save()
-            if rank() > 0:
-                return
-            # After the checkpoint, since a longer run would not write these rows.
-            run.complete()
+    names, shows_bar = parts.update.scalar_names, config.logging.progress and rank() == 0
+    with (
+        directory,
+        ProgressBar(config.collector.total_frames, enabled=shows_bar) as progress,
+        ExitStack() as ended,
+    ):
+        log = TrainingLog(directory, progress, names, started=started, processes=num_ranks())
+        if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments
+            ended.callback(parts.collector.shutdown)
+            if isinstance(parts.replay.sampler, SliceSampler):
+                parts.collector.on_gap = parts.replay.sampler.cut
+        ended.push(log.end)
+        run = TrainingRun(config, session, parts, log, policy, eval_env)
+        run._begin(_session_facts(config, session, parts, eval_env) | facts)
+        with deferred_signals(config.time_limit) as run._stop:
+            _announce_compiling(parts.update, progress, run._stop)
+            try:
+                yield run
+            except WorkersLost:
+                if num_ranks() == 1:  # other ranks do not save now
+                    run.save()  # the error came between two steps
+                raise
+            run.save()
+        if rank() > 0:
+            return
+        # After the checkpoint, since a longer run would not write these rows.
+        run.complete()
     print(report(directory, log))
     _warn_of_temperatures(parts.loss_module, log)
     if config.evaluation.video:
@@ -365,90 +416,6 @@ def _session_facts(
         **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
         **({"env_function": True} if session.env_function else {}),
     }
-
-
-@contextmanager
-def _close_at_end(log: TrainingLog, parts: Parts) -> Iterator[None]:
-    """Close the workers and the loggers at the end of the block."""
-    with ExitStack() as ended:
-        if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments
-            ended.callback(parts.collector.shutdown)
-            if isinstance(parts.replay.sampler, SliceSampler):
-                parts.collector.on_gap = parts.replay.sampler.cut
-
-        @ended.push
-        def end_log(kind: object, error: BaseException | None, trace: object) -> None:
-            log.run.info |= {"frames": log.frames, "updates": log.updates}
-            if log.loggers is not None:
-                log.loggers.close(failed=error is not None)
-
-        yield
-
-
-def _make_checkpoints(
-    config: BaseRunConfig,
-    log: TrainingLog,
-    parts: Parts,
-    policy: Callable[[], Mapping[str, bytes]],
-) -> Checkpoints:
-    replay, prior = parts.replay, getattr(parts.replay, "prior", None)
-    stateful = {"sampler": replay.sampler, "transform": replay.transform, "prior_data": prior}
-    stateful = {name: part for name, part in stateful.items() if part and part.state_dict()}
-    return Checkpoints(
-        log.run.path,
-        {
-            "loss": parts.loss_module,
-            "update": parts.update,
-            "collector": parts.collector,
-            "log": log,
-            "run": log.run,
-            **stateful,
-        },
-        replay,
-        policy=policy,
-        config=flat_config(config),
-        keep=config.checkpoint.keep,
-        best=log.best_evaluation,
-    )
-
-
-def _begin(
-    config: BaseRunConfig,
-    session: Session,
-    checkpoints: Checkpoints,
-    log: TrainingLog,
-    facts: dict[str, Any],
-) -> None:
-    """Restore the run to resume, if any, and write the beginning of the session."""
-    directory, start, resumed_at = log.run, session.start, None
-    if start is not None:
-        assert config.resume is not None
-        # The checkpoint was found before the directory was locked. Another process may have saved
-        # a later one, which would be discarded.
-        if rank() == 0 and Checkpoint.find(config.resume).frames != start.frames:
-            raise ConfigError(f"resume: {directory.path} went on in another process: try again")
-        if rank():
-            start = Checkpoint.find(checkpoints.folder / start.folder.name)
-        reasons = checkpoints.restore(start)
-        if max_over_ranks(bool(reasons)) == [1] and not reasons:
-            reasons = ["another rank begins new episodes"]
-        resumed_at = checkpoints.saved_at
-        # Later checkpoints count rows that `begin` removes. They go first, in case of a kill.
-        checkpoints.discard_later()
-    if rank() > 0:
-        return
-    if start is not None:
-        checksum = write_config(directory.path, dataclasses.replace(config, resume=None))
-        reasons += changes(directory.info, facts, log.updates)
-        facts |= {"frames": log.frames, "updates": log.updates}
-        facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
-    directory.begin(**facts)
-    if start is not None:
-        checkpoints.prune()
-        print(f"resuming {directory.path} at frame {resumed_at:,}")
-        for reason in reasons:
-            print(f"not exactly the run that never stopped: {reason}")
-    log.loggers = RunLoggers(config, directory, resumed_at=resumed_at)
 
 
 def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest) -> None:
