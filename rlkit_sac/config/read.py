@@ -189,7 +189,12 @@ def _nested_settings(
             yield Setting(key, value, f"{where}{key}")
 
 
-def parse_config(config_class: type[Config], argv: Sequence[str] | None = None) -> Config:
+def parse_config(
+    config_class: type[Config],
+    argv: Sequence[str] | None = None,
+    *,
+    stored_options: StoredOptions | None = None,
+) -> Config:
     """Build a configuration from its defaults, then ``--config`` files, then dotted options.
 
     Options are written ``--update.lr_actor 1e-3`` or ``--update.lr_actor=1e-3``; an entry of a
@@ -199,6 +204,7 @@ def parse_config(config_class: type[Config], argv: Sequence[str] | None = None) 
     Args:
         config_class: a dataclass whose fields all have defaults; nested dataclasses are sections.
         argv: the arguments after the program's name; default ``sys.argv[1:]``.
+        stored_options: the same argument of :func:`set_options`.
 
     Raises:
         ConfigError: keys are unknown, values are of a wrong type or out of range, or files cannot
@@ -213,10 +219,8 @@ def parse_config(config_class: type[Config], argv: Sequence[str] | None = None) 
     rlkit_sac.errors.ConfigError: --lr_alpa: unknown option; did you mean --lr_alpha?
     --utd_ratio: must be greater than 0, got 0
     """
-    config = config_class()
-    argv = sys.argv[1:] if argv is None else argv
-    _, problems = set_options([config], argv)
-    refuse(problems)
+    config, given = config_class(), sys.argv[1:] if argv is None else argv
+    refuse(set_options([config], given, stored_options=stored_options)[1])
     return config
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, TypeVar
 
-from rlkit_sac.config.read import set_options
+from rlkit_sac.config.read import parse_config, set_options
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.config.run import SeedsConfig
 from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
@@ -189,11 +189,7 @@ def read_config(config_class: type[Config], argv: Sequence[str] | None = None) -
     >>> read_config(RunConfig, ["--seed", "3", "--device", "cpu"]).seed
     3
     """
-    config = config_class()
-    arguments = sys.argv[1:] if argv is None else argv
-    _, problems = set_options([config], arguments, stored_options=Session().find_start)
-    refuse(problems)
-    return config
+    return parse_config(config_class, argv, stored_options=Session().find_start)
 
 
 def _parse(
