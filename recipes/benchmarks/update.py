@@ -30,7 +30,7 @@ from torch.optim import Adam
 from torchrl.objectives import LossModule, SACLoss, SoftUpdate
 
 from rlkit_sac.config import PositiveInt, UpdateConfig
-from rlkit_sac.graph import MatmulPrecision, Recording, record, round_matmuls, set_matmul_precision
+from rlkit_sac.graph import MatmulPrecision, Recording, record, round_to_bf16, set_matmul_precision
 from rlkit_sac.modules import (
     action_value_critic,
     hybrid_critic,
@@ -113,7 +113,7 @@ def make_contestants(
     eager = update(config.matmul_precision, None)
     recording = record_gradients(eager, batch)
     if config.matmul_precision == "bfloat16":
-        round_matmuls(recording.graph)
+        round_to_bf16(recording.graph)
     contestants = {
         "eager_ms": partial(eager, batch),
         "compiled_ms": partial(update(config.matmul_precision, 1), batch),

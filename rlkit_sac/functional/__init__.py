@@ -20,15 +20,15 @@ from rlkit_sac.functional.gaussian import gaussian_parameters as gaussian_parame
 from rlkit_sac.functional.gaussian import gaussian_score as gaussian_score
 from rlkit_sac.functional.gradients import clip_action_gradient as clip_action_gradient
 from rlkit_sac.functional.gradients import replace_gradient as replace_gradient
-from rlkit_sac.functional.importance import correction_weight as correction_weight
-from rlkit_sac.functional.importance import expected_correction as expected_correction
+from rlkit_sac.functional.importance import bias_correction_weight as bias_correction_weight
+from rlkit_sac.functional.importance import expected_bias_correction as expected_bias_correction
 from rlkit_sac.functional.importance import importance_ratio as importance_ratio
 from rlkit_sac.functional.importance import log_importance_ratio as log_importance_ratio
 from rlkit_sac.functional.importance import retrace_coefficient as retrace_coefficient
 from rlkit_sac.functional.importance import truncate_ratio as truncate_ratio
 from rlkit_sac.functional.memory import LayerWeights as LayerWeights
-from rlkit_sac.functional.memory import recurrent_rows as recurrent_rows
 from rlkit_sac.functional.memory import recurrent_step as recurrent_step
+from rlkit_sac.functional.memory import unroll_recurrent as unroll_recurrent
 from rlkit_sac.functional.retrace import opc_return as opc_return
 from rlkit_sac.functional.retrace import retrace_return as retrace_return
 from rlkit_sac.functional.returns import soft_lambda_return as soft_lambda_return
@@ -56,10 +56,10 @@ from rlkit_sac.functional.target_entropy import (
     scaled_log_target_entropy as scaled_log_target_entropy,
 )
 from rlkit_sac.functional.trust_region import project_gradient as project_gradient
+from rlkit_sac.functional.value_distribution import atom_cross_entropy as atom_cross_entropy
 from rlkit_sac.functional.value_distribution import clipped_share as clipped_share
-from rlkit_sac.functional.value_distribution import distribution_loss as distribution_loss
-from rlkit_sac.functional.value_distribution import distribution_mean as distribution_mean
-from rlkit_sac.functional.value_distribution import project_values as project_values
+from rlkit_sac.functional.value_distribution import mean_over_atoms as mean_over_atoms
+from rlkit_sac.functional.value_distribution import project_onto_atoms as project_onto_atoms
 from rlkit_sac.functional.value_distribution import value_atoms as value_atoms
 
 __all__ = [name for name, value in globals().items() if callable(value)]

@@ -26,12 +26,12 @@ def categorical_entropy(log_prob: Tensor) -> Tensor:
     return -(log_prob.exp() * log_prob).sum(-1)
 
 
-def categorical_kl(log_prob: Tensor, other: Tensor) -> Tensor:
+def categorical_kl(log_prob: Tensor, other_log_prob: Tensor) -> Tensor:
     r"""Return the divergence :math:`D(p \Vert q) = \sum_a p(a) (\log p(a) - \log q(a))`.
 
     Args:
         log_prob: :math:`\log p`, finite, ``[*, A]``.
-        other: :math:`\log q`, finite, ``[*, A]``.
+        other_log_prob: :math:`\log q`, finite, ``[*, A]``.
 
     Returns:
         The divergence ``[*]`` in nats.
@@ -39,7 +39,7 @@ def categorical_kl(log_prob: Tensor, other: Tensor) -> Tensor:
     >>> categorical_kl(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log())
     tensor(0.5108)
     """
-    return (log_prob.exp() * (log_prob - other)).sum(-1)
+    return (log_prob.exp() * (log_prob - other_log_prob)).sum(-1)
 
 
 def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
@@ -63,7 +63,7 @@ def categorical_parameters(log_prob: Tensor, space: CategoricalSpace) -> Tensor:
     return log_prob.clamp_min(torch.finfo(log_prob.dtype).min)
 
 
-def categorical_gradient(gradient: Tensor, prob: Tensor, space: CategoricalSpace) -> Tensor:
+def categorical_gradient(log_prob_grad: Tensor, prob: Tensor, space: CategoricalSpace) -> Tensor:
     r"""Convert a gradient with respect to log-probabilities to one with respect to parameters.
 
     With :math:`h = \partial f / \partial \log\pi`, where log-probabilities count as independent,
@@ -78,7 +78,7 @@ def categorical_gradient(gradient: Tensor, prob: Tensor, space: CategoricalSpace
     are clamped to it.
 
     Args:
-        gradient: the gradient h, ``[*, A]``.
+        log_prob_grad: the gradient h, ``[*, A]``.
         prob: the probabilities :math:`\pi`, ``[*, A]``.
         space: the space of the parameters: ``"logits"``, ``"log_probs"`` or ``"probs"``.
 
@@ -92,7 +92,7 @@ def categorical_gradient(gradient: Tensor, prob: Tensor, space: CategoricalSpace
     tensor([4., 0.])
     """
     if space == "log_probs":
-        return gradient
+        return log_prob_grad
     if space == "logits":
-        return gradient - prob * gradient.sum(-1, keepdim=True)
-    return gradient / prob.clamp_min(torch.finfo(prob.dtype).tiny ** 0.5)
+        return log_prob_grad - prob * log_prob_grad.sum(-1, keepdim=True)
+    return log_prob_grad / prob.clamp_min(torch.finfo(prob.dtype).tiny ** 0.5)

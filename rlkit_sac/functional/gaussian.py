@@ -108,7 +108,7 @@ def gaussian_score(x: Tensor, loc: Tensor, scale: Tensor, space: GaussianSpace) 
     tensor([ 8., 30.])
     """
     noise = (x - loc) / scale
-    return _gaussian_gradient(noise, noise.square() - 1, scale, space)
+    return _gaussian_parameter_gradient(noise, noise.square() - 1, scale, space)
 
 
 def gaussian_kl_gradient(
@@ -139,10 +139,10 @@ def gaussian_kl_gradient(
     """
     distance = (average_loc - loc) / scale
     spread = (average_scale / scale).square() + distance.square() - 1
-    return _gaussian_gradient(distance, spread, scale, space)
+    return _gaussian_parameter_gradient(distance, spread, scale, space)
 
 
-def _gaussian_gradient(
+def _gaussian_parameter_gradient(
     scaled_loc_gradient: Tensor, log_scale_gradient: Tensor, scale: Tensor, space: GaussianSpace
 ) -> Tensor:
     r"""Convert :math:`\sigma\partial_\mu` and :math:`\partial_{\log\sigma}` to a space."""

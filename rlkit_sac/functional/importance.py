@@ -68,7 +68,7 @@ def truncate_ratio(ratio: Tensor, threshold: float | None) -> Tensor:
     return ratio.clamp_max(threshold)
 
 
-def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
+def bias_correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
     r"""Return the weight :math:`[1 - c / \rho(a)]_+` that corrects the bias of truncation.
 
     It belongs to an action sampled from :math:`\pi`.
@@ -86,13 +86,13 @@ def correction_weight(log_ratio: Tensor, threshold: float) -> Tensor:
 
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7 and 8.
 
-    >>> correction_weight(torch.tensor([0.5, 20.0]).log(), 10.0)
+    >>> bias_correction_weight(torch.tensor([0.5, 20.0]).log(), 10.0)
     tensor([0.0000, 0.5000])
     """
     return (1 - threshold * importance_ratio(-log_ratio)).clamp_min(0.0)
 
 
-def expected_correction(
+def expected_bias_correction(
     log_ratio: Tensor, prob: Tensor, advantage: Tensor, threshold: float
 ) -> Tensor:
     r"""Return the bias correction over all discrete actions, as weights of log-probabilities.
@@ -111,7 +111,7 @@ def expected_correction(
     Source: Wang et al. 2016 (arXiv:1611.01224), eq. 7.
 
     >>> prob, behavior = torch.tensor([0.8, 0.2]), torch.tensor([0.04, 0.96])
-    >>> expected_correction((prob / behavior).log(), prob, torch.tensor([1.0, 4.0]), 10.0)
+    >>> expected_bias_correction((prob / behavior).log(), prob, torch.tensor([1.0, 4.0]), 10.0)
     tensor([0.4000, 0.0000])
     """
-    return correction_weight(log_ratio, threshold) * prob * advantage
+    return bias_correction_weight(log_ratio, threshold) * prob * advantage

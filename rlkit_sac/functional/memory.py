@@ -69,20 +69,20 @@ def recurrent_step(inputs: Tensor, state: State, layers: Sequence[LayerWeights])
     for layer, weights in enumerate(layers):
         layer_state = tuple(part[..., layer, :] for part in state)
         gates = _affine(inputs, weights.weight_ih, weights.bias_ih)
-        next_state = _cell(gates, layer_state, weights)
+        next_state = _next_cell_state(gates, layer_state, weights)
         next_states.append(next_state)
         inputs = next_state[0]
-    return tuple(_stack(parts) for parts in zip(*next_states, strict=True))
+    return tuple(_stack_layers(parts) for parts in zip(*next_states, strict=True))
 
 
-def recurrent_rows(
-    inputs: Tensor, start: State, reset: Tensor, layers: Sequence[LayerWeights]
+def unroll_recurrent(
+    inputs: Tensor, initial_state: State, reset: Tensor, layers: Sequence[LayerWeights]
 ) -> State:
     r"""Return the states after each step of rows, :math:`h_t = f(h_{t-1}, x_t)`.
 
     Args:
         inputs: the inputs ``[R?, N, T, I]``.
-        start: the state before the first step, each tensor ``[R?, N, L, H]``.
+        initial_state: the state before the first step, each tensor ``[R?, N, L, H]``.
         reset: the steps before which the state becomes zero, bool ``[N, T]``. The state is
             replaced, not multiplied, so NaN does not survive a reset.
         layers: the weights of the L layers.
@@ -91,32 +91,32 @@ def recurrent_rows(
         The states, each tensor ``[R?, N, T, L, H]``.
 
     >>> weights = LayerWeights(torch.zeros(3, 2), torch.zeros(3, 1), None, None)
-    >>> reset = torch.tensor([[False, False, True]])
-    >>> recurrent_rows(torch.zeros(1, 3, 2), (torch.ones(1, 1, 1),), reset, [weights])[0].flatten()
+    >>> start, reset = torch.ones(1, 1, 1), torch.tensor([[False, False, True]])
+    >>> unroll_recurrent(torch.zeros(1, 3, 2), (start,), reset, [weights])[0].flatten()
     tensor([0.5000, 0.2500, 0.0000])
     """
     resets = reset.unsqueeze(-1).unbind(-2)
     layer_states = []
     for layer, weights in enumerate(layers):
-        state = tuple(part[..., layer, :] for part in start)
+        state = tuple(part[..., layer, :] for part in initial_state)
         flat = _affine(inputs.flatten(-3, -2), weights.weight_ih, weights.bias_ih)
         states = []
         for gates, step_reset in zip(
             flat.unflatten(-2, inputs.shape[-3:-1]).unbind(-2), resets, strict=True
         ):
             state = tuple(part.masked_fill(step_reset, 0.0) for part in state)
-            state = _cell(gates, state, weights)
+            state = _next_cell_state(gates, state, weights)
             states.append(state)
         layer_states.append([torch.stack(parts, -2) for parts in zip(*states, strict=True)])
         inputs = layer_states[-1][0]
-    return tuple(_stack(parts) for parts in zip(*layer_states, strict=True))
+    return tuple(_stack_layers(parts) for parts in zip(*layer_states, strict=True))
 
 
-def _stack(layers: Sequence[Tensor]) -> Tensor:
+def _stack_layers(layers: Sequence[Tensor]) -> Tensor:
     return layers[0].unsqueeze(-2) if len(layers) == 1 else torch.stack(list(layers), -2)
 
 
-def _cell(gates: Tensor, state: State, weights: LayerWeights) -> State:
+def _next_cell_state(gates: Tensor, state: State, weights: LayerWeights) -> State:
     """Return the next state of one layer; ``gates`` are the products with its inputs."""
     state_gates = _affine(state[0], weights.weight_hh, weights.bias_hh)
     if len(state) == 1:

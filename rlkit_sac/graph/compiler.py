@@ -61,10 +61,10 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Tensor]) -> Callable[...,
     return compiled
 
 
-def on_a_gpu(inputs: Sequence[Tensor]) -> bool:
+def any_on_gpu(inputs: Sequence[Tensor]) -> bool:
     """Return whether any of the tensors is on a CUDA device.
 
-    >>> on_a_gpu([torch.zeros(2)])
+    >>> any_on_gpu([torch.zeros(2)])
     False
     """
     return any(tensor.is_cuda for tensor in inputs)
@@ -101,7 +101,7 @@ class CUDAGraphFunction:
         self._function, self._varying = function, list(varying)
         self._inputs = list(inputs)
         for place in self._varying:
-            self._inputs[place] = with_strides(inputs[place].detach())
+            self._inputs[place] = clone_with_strides(inputs[place].detach())
         self._memory = [(n, x.data_ptr()) for n, x in enumerate(inputs) if n not in self._varying]
         with torch.no_grad(), torch.cuda.device(inputs[0].device):
             stream = torch.cuda.Stream()
@@ -126,10 +126,10 @@ class CUDAGraphFunction:
         return [result.clone() for result in self._results]
 
 
-def with_strides(value: Tensor) -> Tensor:
+def clone_with_strides(value: Tensor) -> Tensor:
     """Return a copy with the same strides; ``clone()`` keeps them for dense tensors only.
 
-    >>> with_strides(torch.zeros(3, 4)[:, :2]).stride()
+    >>> clone_with_strides(torch.zeros(3, 4)[:, :2]).stride()
     (4, 1)
     """
     extent = 1 + sum((n - 1) * step for n, step in zip(value.shape, value.stride(), strict=True))

@@ -38,10 +38,10 @@ class Fingerprint:
 
     >>> dropout = nn.Dropout(0.1)
     >>> fingerprint = Fingerprint(dropout)
-    >>> fingerprint.change() is None
+    >>> fingerprint.first_changed_attribute() is None
     True
     >>> dropout.p = 0.2
-    >>> fingerprint.change()
+    >>> fingerprint.first_changed_attribute()
     'Dropout.p'
     """
 
@@ -49,38 +49,38 @@ class Fingerprint:
         places = [
             (f"{type(owner).__name__}.{name}", attributes, name)
             for owner in _modules(module, set())
-            for attributes in _attributes(owner)
+            for attributes in _attribute_dicts(owner)
             for name in attributes
         ]
-        held = [each for each in places if isinstance(_value(each), _HELD)]
+        held = [each for each in places if isinstance(_attribute_at(each), _HELD)]
         held += [
             (f"{title}.{name}" if isinstance(name, str) else title, attributes, name)
             for title, attributes, names in also
             for name in names
         ]
         self._titles, self._owners, self._keys = zip(*held, strict=True)
-        self._values = list(map(_value, held))
-        tensors = [each for each in held if isinstance(_value(each), Tensor)]
+        self._values = list(map(_attribute_at, held))
+        tensors = [each for each in held if isinstance(_attribute_at(each), Tensor)]
         self._tensor_titles = [title for title, *_ in tensors]
-        self._tensors = list(map(_value, tensors))
+        self._tensors = list(map(_attribute_at, tensors))
         self._kinds = list(map(_kind, self._tensors))
         self._copies = [
             (title, attributes, name, copy.copy(attributes[name]))
             for title, attributes, name in places
-            if not _is_own(name, attributes[name]) and _is_plain_container(attributes[name])
+            if not _is_module_dict(name, attributes[name]) and _is_plain_container(attributes[name])
         ]
-        own = [each for each in places if _is_own(each[2], _value(each))]
+        own = [each for each in places if _is_module_dict(each[2], _attribute_at(each))]
         self._own_titles = [title for title, *_ in own]
-        self._own = list(map(_value, own))
+        self._own = list(map(_attribute_at, own))
         self._own_counts = list(map(len, self._own))
 
-    def change(self) -> str | None:
+    def first_changed_attribute(self) -> str | None:
         """Return the name of the first attribute that has changed; None if none has."""
         # Called before every update: the loops over all places run inside map().
         if not all(map(operator.is_, map(dict.get, self._owners, self._keys), self._values)):
             now = map(dict.get, self._owners, self._keys)
             for title, before, after in zip(self._titles, self._values, now, strict=True):
-                if before is not after and (not _is_plain(before) or before != after):
+                if before is not after and (not _is_plain_value(before) or before != after):
                     return title
         if (kinds := list(map(_kind, self._tensors))) != self._kinds:
             return _first_difference(self._tensor_titles, kinds, self._kinds)
@@ -98,17 +98,17 @@ class Fingerprint:
                 attributes[name] = before
 
 
-def _attributes(owner: nn.Module) -> tuple[dict[str, Any], ...]:
+def _attribute_dicts(owner: nn.Module) -> tuple[dict[str, Any], ...]:
     registered: tuple[Any, ...] = (owner._parameters, owner._buffers, owner._modules)
     return vars(owner), *registered
 
 
-def _value(place: tuple[str, dict[Any, Any], Any]) -> Any:
+def _attribute_at(place: tuple[str, dict[Any, Any], Any]) -> Any:
     _, attributes, name = place
     return attributes[name]
 
 
-def _is_own(name: str, value: Any) -> bool:
+def _is_module_dict(name: str, value: Any) -> bool:
     """Return whether an attribute is one of the collections that every ``nn.Module`` has."""
     return (name.endswith("_hooks") or name in _OWN) and isinstance(value, dict | set)
 
@@ -134,13 +134,13 @@ def _modules(module: nn.Module, seen: set[int]) -> Iterator[nn.Module]:
 
 def _is_plain_container(value: Any) -> bool:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return hasattr(value, "__dict__") and all(map(_is_plain, vars(value).values()))
-    return type(value) in (list, tuple, dict, set) and _is_plain(value)
+        return hasattr(value, "__dict__") and all(map(_is_plain_value, vars(value).values()))
+    return type(value) in (list, tuple, dict, set) and _is_plain_value(value)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_value(value: Any) -> bool:
     if type(value) is dict:
-        return all(_is_plain(each) for each in (*value.keys(), *value.values()))
+        return all(_is_plain_value(each) for each in (*value.keys(), *value.values()))
     if type(value) in (list, tuple, set):
-        return all(map(_is_plain, value))
+        return all(map(_is_plain_value, value))
     return isinstance(value, _PLAIN)

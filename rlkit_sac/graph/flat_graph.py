@@ -58,20 +58,20 @@ class FlatGraph:
                 each in self._fixed or each in self._views for each in node.all_input_nodes
             ):
                 self._views.append(node)
-        writer = _Writer()
+        builder = _GraphBuilder()
         for index, tensor in enumerate(inputs):
-            place = writer.graph.placeholder(f"input_{index}")
+            place = builder.graph.placeholder(f"input_{index}")
             for node, source in sources.items():
                 if source is tensor:
-                    writer.written[node] = place
+                    builder.copies[node] = place
         fixed = [*self._fixed, *self._views]
         self._used = [node for node in fixed if any(user not in fixed for user in node.users)]
         for index, node in enumerate(self._used):
-            writer.written[node] = writer.graph.placeholder(f"fixed_{index}")
+            builder.copies[node] = builder.graph.placeholder(f"fixed_{index}")
         for node in graph.graph.nodes:
             if node not in fixed and node.op != "placeholder":
-                writer.write(node)
-        self._function: Callable[..., tuple[Tensor, ...]] = writer.function()
+                builder.copy_node(node)
+        self._function: Callable[..., tuple[Tensor, ...]] = builder.to_function()
         self._make_views()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -102,51 +102,51 @@ class _View:
     shape: torch.Size
 
 
-class _Writer:
+class _GraphBuilder:
     """Copies the nodes of a graph into a new graph."""
 
     def __init__(self) -> None:
         self.graph = Graph()
-        self.written: dict[Node, Any] = {}
+        self.copies: dict[Node, Any] = {}
 
-    def function(self) -> Callable[..., tuple[Tensor, ...]]:
+    def to_function(self) -> Callable[..., tuple[Tensor, ...]]:
         """Return the new graph as a function."""
         return GraphModule(nn.Module(), self.graph).forward
 
-    def write(self, node: Node) -> None:
+    def copy_node(self, node: Node) -> None:
         """Copy a node; its inputs must have been copied before."""
         if node.op == "output":
-            self.graph.output(map_arg(node.args[0], self._written_node))
+            self.graph.output(map_arg(node.args[0], self._materialize))
         elif node.target is _aten.view.default:
-            self.written[node] = self._view(node)
+            self.copies[node] = self._view_of_input(node)
         elif _is_pointwise(node):
-            before = self._view(node)
+            before = self._view_of_input(node)
             arguments = (before.base, *node.args[1:])
-            self.written[node] = _View(self._call(node, arguments), before.base_shape, before.shape)
+            self.copies[node] = _View(self._emit(node, arguments), before.base_shape, before.shape)
         else:
-            self.written[node] = self._call(
-                node, tuple(map_arg(each, self._written_node) for each in node.args)
+            self.copies[node] = self._emit(
+                node, tuple(map_arg(each, self._materialize) for each in node.args)
             )
 
-    def _view(self, node: Node) -> _View:
+    def _view_of_input(self, node: Node) -> _View:
         """Return the input of a node with one tensor, in the shape of the node's result."""
         (source,) = node.all_input_nodes
-        base, shape = self.written[source], node.meta["val"].shape
+        base, shape = self.copies[source], node.meta["val"].shape
         if isinstance(base, _View):
             return _View(base.base, base.base_shape, shape)
         return _View(base, source.meta["val"].shape, shape)
 
-    def _written_node(self, node: Node) -> Node:
-        found = self.written[node]
+    def _materialize(self, node: Node) -> Node:
+        found = self.copies[node]
         if not isinstance(found, _View):
             return found
         if found.base_shape != found.shape:
             shape = list(found.shape)
-            self.written[node] = self.graph.call_method("view", (found.base, shape))
-            return self.written[node]
+            self.copies[node] = self.graph.call_method("view", (found.base, shape))
+            return self.copies[node]
         return found.base
 
-    def _call(self, node: Node, arguments: tuple[Any, ...]) -> Node:
+    def _emit(self, node: Node, arguments: tuple[Any, ...]) -> Node:
         """Add a call of the node's target, as a function of ``torch`` if there is one."""
         keywords = {
             name: value

@@ -31,13 +31,13 @@ def set_matmul_precision(kind: MatmulPrecision) -> AbstractContextManager[None]:
     ...     (torch.ones(64, 64) @ torch.ones(64, 64))[0, 0].item()
     64.0
     """
-    return nullcontext() if kind == "exact" or not onednn_is_exact() else _onednn()
+    return nullcontext() if kind == "exact" or not onednn_is_exact() else _use_onednn()
 
 
 @contextmanager
-def _onednn() -> Iterator[None]:
+def _use_onednn() -> Iterator[None]:
     """Compute products with oneDNN, in whatever precision."""
-    switch = _switch()
+    switch = _onednn_precision_setting()
     before = switch.fp32_precision
     switch.fp32_precision = "bf16"
     try:
@@ -53,7 +53,7 @@ def onednn_is_exact() -> bool:
     >>> isinstance(onednn_is_exact(), bool)
     True
     """
-    if _switch() is None:
+    if _onednn_precision_setting() is None:
         return False
     generator = torch.Generator().manual_seed(0)
     for rows, inner, columns in ((256, 256, 256), (128, 64, 128), (256, 23, 256)):
@@ -61,7 +61,7 @@ def onednn_is_exact() -> bool:
         b = torch.randn(2, inner, columns, generator=generator)
         exact = a.double() @ b.double()
         left, right = a.mT.contiguous().mT, b.mT.contiguous().mT  # the same in column-major order
-        with _onednn():
+        with _use_onednn():
             products = [a @ b, left @ b, a @ right, a[0] @ b[0]]
         for product in products:
             wanted = exact if product.ndim == exact.ndim else exact[0]
@@ -70,7 +70,7 @@ def onednn_is_exact() -> bool:
     return True
 
 
-def _switch() -> Any:
+def _onednn_precision_setting() -> Any:
     """Return the setting of oneDNN's precision; None before PyTorch 2.9, or without oneDNN."""
     if not torch.backends.mkldnn.is_available():
         return None
@@ -78,30 +78,30 @@ def _switch() -> Any:
     return switch if hasattr(switch, "fp32_precision") else None
 
 
-def has_bfloat16() -> bool:
+def has_fast_bfloat16() -> bool:
     """Return whether this processor multiplies matrices in bfloat16 faster than in float32.
 
-    >>> isinstance(has_bfloat16(), bool)
+    >>> isinstance(has_fast_bfloat16(), bool)
     True
     """
     return bool(torch.cpu._is_avx512_bf16_supported())
 
 
-def round_matmuls(graph: GraphModule, *, smallest: int = 128) -> None:
+def round_to_bf16(graph: GraphModule, *, min_size: int = 128) -> None:
     """Round the factors of a graph's large float32 matrix products to bfloat16.
 
     A product is accumulated in float32 and its result rounded to bfloat16. Products with a
-    dimension below ``smallest``, as at the inputs and outputs of a network, stay exact: rounding
+    dimension below ``min_size``, as at the inputs and outputs of a network, stay exact: rounding
     them would gain little, and cost precision at the outputs, of which critics over atoms have 101.
 
     Args:
         graph: changed in place.
-        smallest: least dimension of a product that is rounded.
+        min_size: least dimension of a product that is rounded.
 
     >>> from rlkit_sac.graph import record
     >>> x = torch.full((128, 128), 1.001)
     >>> graph = record(lambda: [x @ x], [x]).graph
-    >>> round_matmuls(graph)
+    >>> round_to_bf16(graph)
     >>> graph(x)[0][0, 0].item()
     128.0
     """
@@ -115,7 +115,7 @@ def round_matmuls(graph: GraphModule, *, smallest: int = 128) -> None:
         *added, a, b = node.args
         left, right = a.meta["val"], b.meta["val"]
         sides = (*left.shape[-2:], right.shape[-1])
-        if left.dtype != torch.float32 or min(sides) < smallest:
+        if left.dtype != torch.float32 or min(sides) < min_size:
             continue
         with graph.graph.inserting_before(node):
             factors = [

@@ -40,7 +40,7 @@ def lift_random_inputs(graph: GraphModule) -> list[Draw]:
     ((tensor([1., 1.]),), 1)
     """
     random = [node for node in graph.graph.nodes if _is_random(node)]
-    draws = [_draw(node) for node in random]
+    draws = [_draw_function(node) for node in random]
     found = [draw for draw in draws if draw is not None]
     if len(found) < len(random):
         return []
@@ -71,7 +71,7 @@ def _is_in_place(node: Node) -> bool:
     return node.target._schema.name.endswith("_")  # type: ignore[union-attr]
 
 
-def _draw(node: Node) -> Draw | None:
+def _draw_function(node: Node) -> Draw | None:
     """Return a function that draws as the node does; None if the draw depends on its inputs."""
     if not isinstance(node.meta.get("val"), Tensor):
         return None
@@ -83,7 +83,7 @@ def _draw(node: Node) -> Draw | None:
     shape_alone = name.endswith("_like") or (_is_in_place(node) and _is_fresh(node.args[0], node))
     if tensors != [node.args[0]] or not shape_alone:
         return None
-    return partial(_draw_like, target, tensors[0].meta["val"], node.args[1:], node.kwargs)
+    return partial(_draw_in_shape_of, target, tensors[0].meta["val"], node.args[1:], node.kwargs)
 
 
 def _is_fresh(node: Any, user: Node) -> bool:
@@ -96,7 +96,7 @@ def _is_fresh(node: Any, user: Node) -> bool:
     )
 
 
-def _draw_like(
+def _draw_in_shape_of(
     target: Callable[..., Tensor], like: Tensor, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Tensor:
     blank = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)

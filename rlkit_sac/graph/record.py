@@ -66,12 +66,12 @@ def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Te
         # Not part of PyTorch's public interface: a version without it records nothing.
         from torch.fx.experimental.proxy_tensor import make_fx
 
-        with warnings.catch_warnings(), _unvalidated_distributions():
+        with warnings.catch_warnings(), _no_distribution_validation():
             warnings.simplefilter("ignore")
             graph = make_fx(flat)(*unique)
     except Exception as error:
         raise NotRecordable(_first_line(error)) from error
-    _refuse_shapes_of_values(graph)
+    _refuse_data_dependent_shapes(graph)
     _replace_aliases_by_inputs(graph, unique)
     _remove_detach(graph)
     graph.graph.eliminate_dead_code()
@@ -86,7 +86,7 @@ def record(function: Callable[[], Sequence[Tensor | None]], tensors: Sequence[Te
 
 
 @contextmanager
-def _unvalidated_distributions() -> Iterator[None]:
+def _no_distribution_validation() -> Iterator[None]:
     """Do not validate the arguments of distributions: that would branch on values of tensors."""
     before = Distribution._validate_args
     Distribution.set_default_validate_args(False)
@@ -103,7 +103,7 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
-def _refuse_shapes_of_values(graph: GraphModule) -> None:
+def _refuse_data_dependent_shapes(graph: GraphModule) -> None:
     """Raise an error where a shape depends on values, as that of elements selected by a mask."""
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.index.Tensor:
@@ -118,13 +118,13 @@ def _refuse_shapes_of_values(graph: GraphModule) -> None:
 def _replace_aliases_by_inputs(graph: GraphModule, tensors: Sequence[Tensor]) -> None:
     """Replace constants that alias an input, such as a detached parameter, by that input."""
     places = graph.graph.find_nodes(op="placeholder")
-    known = {_place(tensor): place for tensor, place in zip(tensors, places, strict=True)}
+    known = {_storage_key(tensor): place for tensor, place in zip(tensors, places, strict=True)}
     storages = {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
     for node in graph.graph.find_nodes(op="get_attr"):
         constant = getattr(graph, str(node.target))
         if not isinstance(constant, Tensor):
             continue
-        same = known.get(_place(constant))
+        same = known.get(_storage_key(constant))
         if same is not None:
             node.replace_all_uses_with(same)
             graph.graph.erase_node(node)
@@ -135,7 +135,7 @@ def _replace_aliases_by_inputs(graph: GraphModule, tensors: Sequence[Tensor]) ->
             )
 
 
-def _place(tensor: Tensor) -> tuple[object, ...]:
+def _storage_key(tensor: Tensor) -> tuple[object, ...]:
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
 
 

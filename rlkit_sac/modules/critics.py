@@ -12,7 +12,7 @@ from tensordict.nn import TensorDictModule, TensorDictSequential
 from torch import Tensor, nn
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import distribution_mean
+from rlkit_sac.functional import mean_over_atoms
 from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
 from rlkit_sac.modules.notes import note_arguments
@@ -301,7 +301,7 @@ class ValueOfLogits(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the mean over the atoms."""
-        value = distribution_mean(logits)
+        value = mean_over_atoms(logits)
         return value.squeeze(-1) if self.per_action else value
 
 

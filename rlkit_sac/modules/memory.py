@@ -15,7 +15,7 @@ from torchrl.envs import TensorDictPrimer
 from torchrl.modules import GRUModule, LSTMModule
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional.memory import LayerWeights, State, recurrent_rows, recurrent_step
+from rlkit_sac.functional.memory import LayerWeights, State, recurrent_step, unroll_recurrent
 
 Memory: TypeAlias = GRUModule | LSTMModule
 _REFUSED = ("bidirectional", "dropout", "proj_size")  # options of PyTorch's cells
@@ -87,7 +87,7 @@ class _Memory(TensorDictModuleBase):
             start = tuple(part[..., 0, :, :].reshape(-1, *shape[-2:]) for part in state)
             reset = is_init.reshape(-1, inputs.shape[-2]).clone()
             reset[:, 0] = False
-            rows = recurrent_rows(inputs.reshape(*reset.shape, -1), start, reset, layers)
+            rows = unroll_recurrent(inputs.reshape(*reset.shape, -1), start, reset, layers)
             new_state = tuple(part.reshape(shape) for part in rows)
         else:
             state = tuple(part.masked_fill(is_init.unsqueeze(-1), 0.0) for part in state)

@@ -18,7 +18,7 @@ from tensordict.nn import (
 from torch import Tensor
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.functional.memory import State, recurrent_rows, recurrent_step
+from rlkit_sac.functional.memory import State, recurrent_step, unroll_recurrent
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, check_memory, get_cells, layer_weights, state_keys
 from rlkit_sac.modules.structure import find_path, flat_parts
@@ -255,12 +255,12 @@ class RecurrentNetwork:
         if burn_in:
             with torch.no_grad():
                 inputs, _ = self._embed(rows.states[..., :burn_in], members)
-                burn_in_states = recurrent_rows(inputs, state, rows.reset[:, :burn_in], layers)
+                burn_in_states = unroll_recurrent(inputs, state, rows.reset[:, :burn_in], layers)
                 state = tuple(part[..., -1, :, :] for part in burn_in_states)
         with torch.set_grad_enabled(grad):
             states = rows.states if memory_pass.states_grad else rows.states.detach()
             inputs, embedded = self._embed(states[..., burn_in:], members)
-            memory_states = recurrent_rows(inputs, state, rows.reset[:, burn_in:], layers)
+            memory_states = unroll_recurrent(inputs, state, rows.reset[:, burn_in:], layers)
             encoded = self._entries_for_head(memory_states[0], embedded, params)
         if not memory_pass.at_next_states:
             return encoded, None

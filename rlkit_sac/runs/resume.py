@@ -30,7 +30,7 @@ from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
 from rlkit_sac.runs.torchrun import num_ranks
-from rlkit_sac.updates.scheduled_values import value_at
+from rlkit_sac.updates.scheduled_values import schedule_value
 
 #: Patterns of the options that a resumed run may give other values.
 MAY_CHANGE = (
@@ -235,7 +235,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
     if options.run is None or config.resume is not None:
         return
     for name, points in config.loss.schedules.items():
-        loss_module.set_scalar(name, value_at(points, 0))
+        loss_module.set_scalar(name, schedule_value(points, 0))
     with prefix_errors("warm_start.run"):
         start = Checkpoint.find(options.run)
         check_units(stored_task(start.folder), env, start.run_path)

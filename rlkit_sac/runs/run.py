@@ -263,7 +263,7 @@ class TrainingRun:
     def _compiles_next(self) -> bool:
         """Return whether an update of the next step is expected to be compiled."""
         self._most_updates = max(self._most_updates, self.updates - self._updates_before)
-        graphs, self._graphs = self._graphs, self._update.graphs
+        graphs, self._graphs = self._graphs, self._update.num_graphs
         # The first update is never compiled, and after a graph others may follow.
         reached = self.updates + self._most_updates >= max(self._update.compile_from or math.inf, 2)
         again, self._foreseen = self._foreseen == self.updates, self.updates

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.updates.process_group import name_lost_ranks
+from rlkit_sac.updates.process_group import convert_lost_rank_errors
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
@@ -121,7 +121,7 @@ def process_group(device: torch.device) -> Iterator[None]:
         return
     from torch import distributed
 
-    with name_lost_ranks():
+    with convert_lost_rank_errors():
         # A restarted rank must not meet the addresses of those before the restart.
         store = distributed.PrefixStore(  # type: ignore[attr-defined]
             f"round{_round()}", _store()
@@ -156,7 +156,7 @@ def max_over_ranks(*numbers: float) -> list[float]:
     from torch.distributed import ReduceOp, all_reduce
 
     maxima = torch.tensor(numbers, dtype=torch.float64)
-    with name_lost_ranks():
+    with convert_lost_rank_errors():
         all_reduce(maxima, op=ReduceOp.MAX)
     return maxima.tolist()
 
@@ -173,7 +173,7 @@ def announced_run() -> Path:
     Raises:
         RunError: if it does not within some minutes.
     """
-    with name_lost_ranks():
+    with convert_lost_rank_errors():
         return Path(_store().get(_key(_round())).decode())
 
 

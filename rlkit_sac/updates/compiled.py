@@ -24,15 +24,15 @@ from rlkit_sac.graph import (
     Held,
     NotRecordable,
     Recording,
+    any_on_gpu,
     compile_graph,
-    has_bfloat16,
+    has_fast_bfloat16,
     lift_random_inputs,
-    on_a_gpu,
     preserve_state,
     record,
-    round_matmuls,
+    round_to_bf16,
 )
-from rlkit_sac.graph.compiler import with_strides
+from rlkit_sac.graph.compiler import clone_with_strides
 from rlkit_sac.updates.steps import Pass
 
 NestedKey: TypeAlias = str | tuple[str, ...]
@@ -54,7 +54,7 @@ class Computation(ABC, Generic[Result]):
         """Return tensors in tuples and dictionaries; entries may be added to the batch."""
 
     @abstractmethod
-    def tensors(self) -> list[Tensor]:
+    def used_tensors(self) -> list[Tensor]:
         """Return the tensors that it reads or changes, besides those of the loss module."""
 
     def changed_tensors(self) -> list[Tensor]:
@@ -102,10 +102,10 @@ class CompiledComputation(Generic[Result]):
     def __call__(self, batch: TensorDictBase, due: Pass) -> Result | None:
         """Return the result of the computation; without a graph do nothing and return ``None``."""
         entries = dict(batch.items(True, True))
-        program = self._program(batch, entries, due)
+        program = self._find_or_compile(batch, entries, due)
         return None if program is None else program(batch, entries)
 
-    def _program(
+    def _find_or_compile(
         self, batch: TensorDictBase, entries: Mapping[NestedKey, Tensor], due: Pass
     ) -> _Program[Result] | None:
         autocast = torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled()
@@ -114,7 +114,7 @@ class CompiledComputation(Generic[Result]):
         kind = due, mode, batch.batch_size, *layout
         programs = self._programs.get(kind, [])
         for i, program in enumerate(programs):
-            if program.fingerprint.change() is None:
+            if program.fingerprint.first_changed_attribute() is None:
                 programs.insert(0, programs.pop(i))  # the next batch is likely to use it too
                 return program
         if self._attempts[due] > MOST_GRAPHS:
@@ -168,7 +168,7 @@ class _Program(Generic[Result]):
 
         self._computation = computation
         module, batch = computation.loss_module, _separate_aliases(batch)
-        tensors = [*module.parameters(), *module.buffers(), *computation.tensors()]
+        tensors = [*module.parameters(), *module.buffers(), *computation.used_tensors()]
         tensors += batch.values(True, True)
 
         def run() -> list[Tensor]:
@@ -195,14 +195,14 @@ class _Program(Generic[Result]):
         self._compiled: Callable[..., Sequence[Tensor]] = recording.graph
         self._verify(batch, due)
         examples = [*recording.inputs, *blank]
-        bfloat16 = bfloat16 and (on_a_gpu(examples) or has_bfloat16())
+        bfloat16 = bfloat16 and (any_on_gpu(examples) or has_fast_bfloat16())
         if bfloat16:
-            round_matmuls(recording.graph)
+            round_to_bf16(recording.graph)
         self._compiled = compile_graph(recording.graph, examples)
-        if cuda_graph and on_a_gpu(examples):
-            self._capture(batch, due, examples)
+        if cuda_graph and any_on_gpu(examples):
+            self._capture_graph(batch, due, examples)
 
-    def _capture(self, batch: TensorDictBase, due: Pass, examples: Sequence[Tensor]) -> None:
+    def _capture_graph(self, batch: TensorDictBase, due: Pass, examples: Sequence[Tensor]) -> None:
         """Capture the compiled graph as a CUDA graph; keep it if its results are the same."""
         compiled, module = self._compiled, self._computation.loss_module
         varying = [i for i, _ in self._keys]
@@ -262,7 +262,7 @@ def _separate_aliases(batch: TensorDictBase) -> TensorDictBase:
     copy, seen = batch.copy(), set()
     for key, value in batch.items(True, True):
         if id(value) in seen:
-            copy.set(key, with_strides(value))
+            copy.set(key, clone_with_strides(value))
         seen.add(id(value))
     return copy
 
@@ -280,7 +280,7 @@ def _record_computation(
         recording = record(run, tensors)
         if random_state != (random.getstate(), str(np.random.get_state())):
             raise NotRecordable("random numbers are drawn outside of PyTorch")
-        if (changed := fingerprint.change()) is None:
+        if (changed := fingerprint.first_changed_attribute()) is None:
             return fingerprint, recording
     raise NotRecordable(f"{changed} is exchanged in every call")
 

@@ -37,7 +37,7 @@ class Losses(NamedTuple):
             the losses of the pass's steps.
         gradients: the gradients of each step, by the name of the optimizer.
         watched: the losses of the steps and the norms of their gradients, in one vector, in the
-            order of :func:`watched_names`. All of them must be finite.
+            order of :func:`loss_and_norm_names`. All of them must be finite.
     """
 
     scalars: dict[str, Tensor]
@@ -78,7 +78,7 @@ class LossGradients(Computation[Losses]):
         scalars = {name: out[name].detach() for name in names if not out[name].ndim}
         return Losses(scalars, gradients, torch.stack(watched) if watched else torch.zeros(0))
 
-    def tensors(self) -> list[Tensor]:
+    def used_tensors(self) -> list[Tensor]:
         """Return the parameters of all optimizers."""
         return list(chain(*self.parameters.values()))
 
@@ -117,10 +117,10 @@ class LossGradients(Computation[Losses]):
         return gradients
 
 
-def watched_names(steps: Sequence[LossStep]) -> list[str]:
+def loss_and_norm_names(steps: Sequence[LossStep]) -> list[str]:
     """Return the names of the entries of :attr:`Losses.watched`.
 
-    >>> watched_names([LossStep(("loss_actor",), ("actor",))])
+    >>> loss_and_norm_names([LossStep(("loss_actor",), ("actor",))])
     ['loss_actor', 'the gradient norm of actor']
     """
     losses = [name for step in steps for name in step.losses]
@@ -155,11 +155,11 @@ def match_strides(gradient: Tensor, parameter: Tensor) -> Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
-def add_norm(values: Sequence[Tensor | None]) -> Gradients:
+def add_norm(gradients: Sequence[Tensor | None]) -> Gradients:
     """Return gradients with their norm. At least one of them must not be ``None``.
 
     >>> add_norm([torch.tensor([3.0, 4.0]), None]).norm
     tensor(5.)
     """
-    norms = [torch.linalg.vector_norm(value) for value in values if value is not None]
-    return Gradients(tuple(values), torch.linalg.vector_norm(torch.stack(norms)))
+    norms = [torch.linalg.vector_norm(value) for value in gradients if value is not None]
+    return Gradients(tuple(gradients), torch.linalg.vector_norm(torch.stack(norms)))

@@ -37,14 +37,14 @@ def has_formula(optimizer: Optimizer) -> bool:
     return type(optimizer) in _FORMULAS and plain and not (replaced or hooked)
 
 
-def place_step_counts(optimizer: Optimizer) -> None:
+def move_step_counts(optimizer: Optimizer) -> None:
     """Move the step counts in an optimizer's state to the devices of their parameters.
 
     Args:
         optimizer: an optimizer with a formula. PyTorch keeps some step counts on the CPU.
 
     >>> optimizer = RMSprop([torch.zeros(1, requires_grad=True)])
-    >>> place_step_counts(optimizer)
+    >>> move_step_counts(optimizer)
     """
     for parameter, state in optimizer.state.items():
         count = state.get("step")
@@ -55,8 +55,8 @@ def place_step_counts(optimizer: Optimizer) -> None:
 def take_step(
     optimizer: Optimizer,
     gradients: Sequence[Tensor | None],
-    rates: Sequence[Tensor],
-    moves: Tensor,
+    learning_rates: Sequence[Tensor],
+    enabled: Tensor,
 ) -> None:
     """Take one step of an optimizer, in place, on its parameters and its state.
 
@@ -65,10 +65,10 @@ def take_step(
 
     Args:
         optimizer: an optimizer with a formula (:func:`has_formula`), with a state for every
-            parameter that has a gradient. Call :func:`place_step_counts` before.
+            parameter that has a gradient. Call :func:`move_step_counts` before.
         gradients: the gradients in the order of the parameters of all groups.
-        rates: the learning rate of each group, 0-dimensional.
-        moves: whether to take the step, a bool tensor; if false, nothing changes.
+        learning_rates: the learning rate of each group, 0-dimensional.
+        enabled: whether to take the step, a bool tensor; if false, nothing changes.
 
     Raises:
         NotRecordable: if a parameter with a gradient has no state yet.
@@ -84,15 +84,15 @@ def take_step(
     formula = _FORMULAS[type(optimizer)]
     remaining = iter(gradients)
     with torch.no_grad():
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        for group, rate in zip(optimizer.param_groups, learning_rates, strict=True):
             moved = [(p, g) for p in group["params"] if (g := next(remaining)) is not None]
             if not moved:
                 continue
             if not all(parameter in optimizer.state for parameter, _ in moved):
                 raise NotRecordable(f"{type(optimizer).__name__} has no state for a parameter")
             states = [optimizer.state[parameter] for parameter, _ in moved]
-            steps = torch.stack([state["step"] for state in states]) + moves
-            formula(group, moved, states, steps.to(rate.dtype), rate, moves)
+            steps = torch.stack([state["step"] for state in states]) + enabled
+            formula(group, moved, states, steps.to(rate.dtype), rate, enabled)
             for state, step in zip(states, steps.unbind(), strict=True):
                 state["step"].copy_(step)
 
@@ -103,7 +103,7 @@ def _adam(
     states: Sequence[Mapping[str, Tensor]],
     steps: Tensor,
     rate: Tensor,
-    moves: Tensor,
+    enabled: Tensor,
 ) -> None:
     beta1, beta2 = group["betas"]
     sizes = rate / _one_minus_power(beta1, steps)
@@ -115,9 +115,9 @@ def _adam(
         mean = torch.lerp(first, gradient, 1 - beta1)
         square = second * beta2 + gradient * gradient * (1 - beta2)
         scale = square.sqrt() / root.to(square.dtype) + group["eps"]
-        _set(first, mean, moves)
-        _set(second, square, moves)
-        _set(parameter, before - size.to(mean.dtype) * mean / scale, moves)
+        _assign_if(first, mean, enabled)
+        _assign_if(second, square, enabled)
+        _assign_if(parameter, before - size.to(mean.dtype) * mean / scale, enabled)
 
 
 def _rmsprop(
@@ -126,14 +126,14 @@ def _rmsprop(
     states: Sequence[Mapping[str, Tensor]],
     steps: Tensor,
     rate: Tensor,
-    moves: Tensor,
+    enabled: Tensor,
 ) -> None:
     alpha = group["alpha"]
     for (parameter, gradient), state in zip(moved, states, strict=True):
         square = state["square_avg"] * alpha + gradient * gradient * (1 - alpha)
         moved_to = parameter - rate.to(square.dtype) * gradient / (square.sqrt() + group["eps"])
-        _set(state["square_avg"], square, moves)
-        _set(parameter, moved_to, moves)
+        _assign_if(state["square_avg"], square, enabled)
+        _assign_if(parameter, moved_to, enabled)
 
 
 _FORMULAS: dict[type[Optimizer], Callable[..., None]] = {
@@ -143,8 +143,8 @@ _FORMULAS: dict[type[Optimizer], Callable[..., None]] = {
 }
 
 
-def _set(tensor: Tensor, value: Tensor, moves: Tensor) -> None:
-    tensor.copy_(torch.where(moves, value, tensor))
+def _assign_if(tensor: Tensor, value: Tensor, enabled: Tensor) -> None:
+    tensor.copy_(torch.where(enabled, value, tensor))
 
 
 def _one_minus_power(base: float, exponents: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torchrl.objectives.utils import TargetNetUpdater
 from rlkit_sac.graph import Held
 from rlkit_sac.updates.compiled import Computation
 from rlkit_sac.updates.gradients import LossGradients, clip_gradients
-from rlkit_sac.updates.optimizer_formulas import has_formula, place_step_counts, take_step
+from rlkit_sac.updates.optimizer_formulas import has_formula, move_step_counts, take_step
 from rlkit_sac.updates.steps import Pass, TargetStep
 
 
@@ -40,7 +40,8 @@ class PassSteps(Computation[PassOutcome]):
 
     If a loss or gradient is not finite, no parameter, optimizer state or target changes from then
     on, until :attr:`finite` is set to true again. The state of the optimizers stays in
-    ``optimizer.state``. Numbers that schedules change are tensors, set by :meth:`read_numbers`.
+    ``optimizer.state``. Numbers that schedules change are tensors, set by
+    :meth:`copy_hyperparameters`.
 
     Args:
         gradients: the computation of the losses and their gradients.
@@ -60,9 +61,9 @@ class PassSteps(Computation[PassOutcome]):
         self.loss_module = gradients.loss_module
         self._gradients, self._optimizers = gradients, optimizers
         self._target_updater = target_updater
-        self._rates = {name: _make_rates(optimizer) for name, optimizer in optimizers.items()}
+        self._rates = {name: _make_lr_tensors(optimizer) for name, optimizer in optimizers.items()}
         device = next(iter(self._rates.values()))[0].device
-        self._tau, self._max_norm = (_make_number(device) for _ in range(2))
+        self._tau, self._max_norm = (_make_scalar(device) for _ in range(2))
         self.finite = torch.ones((), dtype=torch.bool, device=device)
         self._numbers: list[float] = []
 
@@ -90,16 +91,16 @@ class PassSteps(Computation[PassOutcome]):
                     self.loss_module.project_parameters()
         return PassOutcome(losses.scalars | norms, finite, losses.watched)
 
-    def read_numbers(self, max_grad_norm: float | None) -> None:
+    def copy_hyperparameters(self, max_grad_norm: float | None) -> None:
         """Copy learning rates, the rate of the targets and the bound of the norms into tensors.
 
         Args:
             max_grad_norm: the largest norm of the gradient of each optimizer's parameters.
         """
         for name, optimizer in self._optimizers.items():
-            place_step_counts(optimizer)
+            move_step_counts(optimizer)
             if len(optimizer.param_groups) != len(self._rates[name]):
-                self._rates[name] = _make_rates(optimizer)
+                self._rates[name] = _make_lr_tensors(optimizer)
                 self._numbers = []
         updater = self._target_updater
         optimizers = self._optimizers.values()
@@ -114,7 +115,7 @@ class PassSteps(Computation[PassOutcome]):
             for tensor, value in zip(tensors, numbers, strict=True):
                 tensor.fill_(value)
 
-    def tensors(self) -> list[Tensor]:
+    def used_tensors(self) -> list[Tensor]:
         """Return the tensors that it reads or changes, besides those of the loss module."""
         rates = [rate for rates in self._rates.values() for rate in rates]
         return [*rates, self._tau, self._max_norm, *self.changed_tensors()]
@@ -129,7 +130,7 @@ class PassSteps(Computation[PassOutcome]):
             if isinstance(value, Tensor)
         ]
         targets = [target for _, target in self._sources_and_targets()]
-        return [self.finite, *self._gradients.tensors(), *moments, *targets]
+        return [self.finite, *self._gradients.used_tensors(), *moments, *targets]
 
     def dependencies(self) -> list[Held]:
         """Return the objects that a recording depends on, besides the loss module."""
@@ -166,12 +167,12 @@ class PassSteps(Computation[PassOutcome]):
                 target.copy_(torch.where(moves, moved, target))
 
 
-def _make_rates(optimizer: Optimizer) -> list[Tensor]:
+def _make_lr_tensors(optimizer: Optimizer) -> list[Tensor]:
     """Make a tensor for the learning rate of each group of parameters."""
-    return [_make_number(group["params"][0].device) for group in optimizer.param_groups]
+    return [_make_scalar(group["params"][0].device) for group in optimizer.param_groups]
 
 
-def _make_number(device: torch.device) -> Tensor:
+def _make_scalar(device: torch.device) -> Tensor:
     """Make a tensor for a number that may change between updates."""
     dtype = torch.float32 if device.type == "mps" else torch.float64
     return torch.zeros((), dtype=dtype, device=device)

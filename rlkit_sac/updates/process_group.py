@@ -14,10 +14,10 @@ from rlkit_sac.updates.gradients import Gradients, Losses, add_norm
 
 
 @contextmanager
-def name_lost_ranks() -> Iterator[None]:
+def convert_lost_rank_errors() -> Iterator[None]:
     """Turn an error of a collective operation in the block into a `RunError` about a lost rank.
 
-    >>> with name_lost_ranks():
+    >>> with convert_lost_rank_errors():
     ...     raise RuntimeError("Connection closed by peer")
     Traceback (most recent call last):
         ...
@@ -44,7 +44,7 @@ def broadcast(tensors: Iterable[Tensor], group: ProcessGroup) -> None:
     """
     for tensor in tensors:
         values = tensor.contiguous()
-        with name_lost_ranks():
+        with convert_lost_rank_errors():
             distributed.broadcast(values, group=group, group_src=0)
         if not values.equal(tensor):
             tensor.copy_(values)
@@ -65,7 +65,7 @@ def average_losses(losses: Losses, group: ProcessGroup) -> Losses:
     """
     parts = [part for parts in losses.gradients.values() for part in parts.values()]
     values = [value for part in parts for value in part.values if value is not None]
-    means = iter(_average([*losses.scalars.values(), *losses.watched, *values], group))
+    means = iter(_average_over_ranks([*losses.scalars.values(), *losses.watched, *values], group))
     scalars = {name: next(means) for name in losses.scalars}
     watched = [next(means) for _ in losses.watched]
 
@@ -81,9 +81,9 @@ def average_losses(losses: Losses, group: ProcessGroup) -> Losses:
     return Losses(scalars, gradients, torch.stack(watched) if watched else losses.watched)
 
 
-def _average(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:
+def _average_over_ranks(tensors: Sequence[Tensor], group: ProcessGroup) -> list[Tensor]:
     flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-    with name_lost_ranks():
+    with convert_lost_rank_errors():
         distributed.all_reduce(flat, group=group)
     parts = (flat / group.size()).split([tensor.numel() for tensor in tensors])
     return [

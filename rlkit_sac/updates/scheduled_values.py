@@ -10,14 +10,14 @@ from rlkit_sac.updates.update import Update
 Points = Mapping[str, Mapping[int, float]]
 
 
-def value_at(points: Mapping[int, float], frames: int) -> float:
+def schedule_value(points: Mapping[int, float], frames: int) -> float:
     """Return the value of a schedule, linear between the points, constant before and after them.
 
     Args:
         points: the values by count of frames.
         frames: the frames of the run so far.
 
-    >>> [value_at({100: 1.0, 200: 0.0}, frames) for frames in (0, 150, 300)]
+    >>> [schedule_value({100: 1.0, 200: 0.0}, frames) for frames in (0, 150, 300)]
     [1.0, 0.5, 0.0]
     """
     pairs = sorted(points.items())
@@ -39,7 +39,7 @@ def apply_schedules(
         frames: the frames of the run so far.
     """
     for name, points in update_schedules.items():
-        value = value_at(points, frames)
+        value = schedule_value(points, frames)
         if name == "max_grad_norm":
             update.max_grad_norm = value
         elif name == "target_update_tau":
@@ -50,4 +50,4 @@ def apply_schedules(
                     for group in optimizer.param_groups:
                         group["lr"] = value
     for name, points in loss_schedules.items():
-        update.loss_module.set_scalar(name, value_at(points, frames))
+        update.loss_module.set_scalar(name, schedule_value(points, frames))

@@ -77,21 +77,21 @@ def split_at_forward_passes(steps: Sequence[Step], *, recompute: bool) -> list[l
     return [block for block in blocks if block]
 
 
-def due_passes(blocks: Sequence[Sequence[Step]], count: int) -> list[Pass]:
+def due_passes(blocks: Sequence[Sequence[Step]], update_number: int) -> list[Pass]:
     """Return the forward passes of an update with the steps that are due. There is at least one.
 
     Args:
         blocks: the result of :func:`split_at_forward_passes`.
-        count: the number of the update, from 1.
+        update_number: the number of the update, from 1.
 
     >>> blocks = [[LossStep(("loss_qvalue",), ("qvalue",)), TargetStep()],
     ...           [LossStep(("loss_actor",), ("actor",), period=2)]]
-    >>> [len(due_passes(blocks, count)) for count in (1, 2)]
+    >>> [len(due_passes(blocks, update_number)) for update_number in (1, 2)]
     [1, 2]
     """
     due: list[tuple[Step, ...]] = [()]
     for block in blocks:
-        steps = tuple(step for step in block if count % step.period == 0)
+        steps = tuple(step for step in block if update_number % step.period == 0)
         if due[-1] and any(isinstance(step, LossStep) for step in steps):
             due.append(steps)
         else:  # the block has no losses that are due, or is the first one

@@ -22,8 +22,8 @@ from rlkit_sac.updates.gradients import (
     Gradients,
     LossGradients,
     clip_gradients,
+    loss_and_norm_names,
     match_strides,
-    watched_names,
 )
 from rlkit_sac.updates.pass_steps import PassOutcome, PassSteps
 from rlkit_sac.updates.process_group import average_losses, broadcast
@@ -139,7 +139,7 @@ class Update:
         self.count = 0
         self._unchecked: list[tuple[int, Pass, PassOutcome]] = []
         self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
-        self._check()
+        self._check_options()
         if group is not None:
             broadcast([*loss_module.parameters(), *loss_module.buffers()], group)
             if getattr(loss_module, "target_subset", None) is not None:
@@ -186,7 +186,7 @@ class Update:
         scalars: dict[str, Tensor] = {}
         with set_matmul_precision(self.matmul_precision):
             if in_graph:
-                self._pass_steps.read_numbers(self.max_grad_norm)
+                self._pass_steps.copy_hyperparameters(self.max_grad_norm)
             for due in passes:
                 outcome = self._compiled_steps(batch, due) if in_graph else None
                 if outcome is None:
@@ -214,7 +214,7 @@ class Update:
             self._raise_not_finite(due, outcome.watched, count)
 
     @property
-    def graphs(self) -> int:
+    def num_graphs(self) -> int:
         """The number of graphs that were compiled so far."""
         return self._compiled_gradients.num_graphs + self._compiled_steps.num_graphs
 
@@ -273,7 +273,7 @@ class Update:
         for name, optimizer in self.optimizers.items():
             parameters = self._parameters(name)
             moments = {
-                index: {key: _moment(value, parameters[index]) for key, value in entry.items()}
+                index: {key: _fit_moment(value, parameters[index]) for key, value in entry.items()}
                 for index, entry in state["optimizers"][name]["state"].items()
             }
             groups = optimizer.state_dict()["param_groups"]
@@ -283,7 +283,7 @@ class Update:
         """Raise an error that names the losses and gradients that are not finite."""
         bad = ", ".join(
             f"{name} is {value}"
-            for name, value in zip(watched_names(due.losses), watched.tolist(), strict=True)
+            for name, value in zip(loss_and_norm_names(due.losses), watched.tolist(), strict=True)
             if not math.isfinite(value)
         )
         raise RunError(
@@ -304,7 +304,7 @@ class Update:
     def _parameters(self, name: str) -> list[Tensor]:
         return [p for group in self.optimizers[name].param_groups for p in group["params"]]
 
-    def _check(self) -> None:
+    def _check_options(self) -> None:
         if self.compile_from is not None and next(self.loss_module.parameters()).is_mps:
             raise ConfigError("updates on MPS cannot be compiled: set compile to false")
         for block in self._blocks:
@@ -329,7 +329,7 @@ class Update:
                     )
 
 
-def _moment(value: Any, parameter: Tensor) -> Any:
+def _fit_moment(value: Any, parameter: Tensor) -> Any:
     """Return an entry of an optimizer's state with the strides of its parameter."""
     has_strides = torch.is_tensor(value) and value.shape == parameter.shape
     return match_strides(value, parameter) if has_strides else value

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rlkit_sac.functional import (
-    correction_weight,
-    expected_correction,
+    bias_correction_weight,
+    expected_bias_correction,
     importance_ratio,
     log_importance_ratio,
     retrace_coefficient,
@@ -34,10 +34,10 @@ def test_truncation_and_correction_are_unbiased(threshold: float, seed: int) -> 
     log_pi, log_mu, function = policies(seed)
     log_ratio = log_importance_ratio(log_pi, log_mu)
     truncated = log_mu.exp() * truncate_ratio(importance_ratio(log_ratio), threshold) * function
-    corrected = expected_correction(log_ratio, log_pi.exp(), function, threshold)
+    corrected = expected_bias_correction(log_ratio, log_pi.exp(), function, threshold)
     wanted = (log_pi.exp() * function).sum().item()
     assert (truncated + corrected).sum().item() == pytest.approx(wanted, abs=1e-12)
-    sampled = log_pi.exp() * correction_weight(log_ratio, threshold) * function
+    sampled = log_pi.exp() * bias_correction_weight(log_ratio, threshold) * function
     assert sampled.sum().item() == pytest.approx(corrected.sum().item(), abs=1e-12)
 
 
@@ -50,7 +50,7 @@ def test_ratios_are_finite(dtype: torch.dtype) -> None:
     assert importance_ratio(log_ratio).tolist() == [largest, 0.0, 1.0, 0.0, largest]
     assert retrace_coefficient(log_ratio, 3).tolist() == [1.0, 0.0, 1.0, 0.0, 1.0]
     for threshold in THRESHOLDS:
-        weight = correction_weight(log_ratio, threshold)
+        weight = bias_correction_weight(log_ratio, threshold)
         same = max(0.0, 1 - threshold)
         none = 1.0 if threshold == 0 else 0.0  # of actions that the policy never takes
         assert weight.tolist() == pytest.approx([1.0, none, same, none, 1.0], abs=1e-6)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rlkit_sac.functional.memory import recurrent_rows, recurrent_step
+from rlkit_sac.functional.memory import recurrent_step, unroll_recurrent
 from rlkit_sac.modules.memory import layer_weights
 
 INPUTS, UNITS, ROWS, STEPS = 3, 5, 4, 6
@@ -48,7 +48,7 @@ def test_a_row_is_its_steps_and_each_step_is_pytorchs(kind, layers, members, dty
     cells, weights, state = networks(kind, members, layers, dtype)
     inputs = torch.randn(members, ROWS, STEPS, INPUTS, dtype=dtype)
     reset = torch.rand(ROWS, STEPS) < 0.3
-    rows = recurrent_rows(inputs, state, reset, weights)
+    rows = unroll_recurrent(inputs, state, reset, weights)
     for t in range(STEPS):
         begins = reset[:, t, None, None]
         state = tuple(torch.where(begins, 0.0, part) for part in state)
@@ -72,7 +72,7 @@ def test_gradients_are_pytorchs(kind: str, layers: int) -> None:
     leaves = [inputs, *start, *cells.parameters()]
     weights = layer_weights(lambda name: getattr(cells, name, None), layers)
     reset = torch.zeros(ROWS, STEPS, dtype=torch.bool)
-    found = recurrent_rows(inputs, start, reset, weights)[0][..., -1, :]
+    found = unroll_recurrent(inputs, start, reset, weights)[0][..., -1, :]
     parts = tuple(each.transpose(0, 1).contiguous() for each in start)
     wanted, _ = cells(inputs, parts if len(parts) > 1 else parts[0])
     slope = torch.randn_like(wanted)
@@ -90,9 +90,9 @@ def test_nan_before_a_reset_does_not_remain(kind: str) -> None:
     inputs = torch.randn(2, ROWS, STEPS, INPUTS, dtype=torch.float64)
     reset = torch.zeros(ROWS, STEPS, dtype=torch.bool)
     reset[:, 3] = True
-    wanted = recurrent_rows(inputs, state, reset, weights)
+    wanted = unroll_recurrent(inputs, state, reset, weights)
     inputs[:, :, :3] = torch.nan
     start = tuple(torch.full_like(part, torch.inf) for part in state)
-    for part, before in zip(recurrent_rows(inputs, start, reset, weights), wanted, strict=True):
+    for part, before in zip(unroll_recurrent(inputs, start, reset, weights), wanted, strict=True):
         assert torch.equal(part[:, :, 3:], before[:, :, 3:])
         assert part[:, :, :3].isnan().any()

@@ -44,7 +44,7 @@ def test_a_change_is_named(change, name: str) -> None:
     module = Module()
     fingerprint = Fingerprint(module)
     change(module)
-    assert fingerprint.change() == name
+    assert fingerprint.first_changed_attribute() == name
 
 
 def test_other_values_in_the_same_tensors_are_no_change() -> None:
@@ -54,4 +54,4 @@ def test_other_values_in_the_same_tensors_are_no_change() -> None:
         module.layer[0].weight.fill_(3.0)
         module.plain.add_(1)
     module.count = int("1000")  # another object, equal
-    assert fingerprint.change() is None
+    assert fingerprint.first_changed_attribute() is None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rlkit_sac.graph import onednn_is_exact, record, round_matmuls, set_matmul_precision
+from rlkit_sac.graph import onednn_is_exact, record, round_to_bf16, set_matmul_precision
 
 if not hasattr(torch.backends.mkldnn, "matmul"):
     pytest.skip("PyTorch before 2.9 has no setting to test", allow_module_level=True)
@@ -43,7 +43,7 @@ def test_factors_of_large_products_are_rounded_and_nothing_else() -> None:
 
     recording = record(products, [a, b, bias, narrow, *batched])
     wanted = products()
-    round_matmuls(recording.graph)
+    round_to_bf16(recording.graph)
     *large, small = recording.graph(*recording.inputs)
     assert torch.equal(small, wanted[3])
     for found, exact in zip(large, wanted, strict=False):

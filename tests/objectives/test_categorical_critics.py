@@ -55,7 +55,7 @@ def test_a_projection_keeps_the_mean_unless_values_are_beyond_the_ends() -> None
     torch.manual_seed(0)
     values, weights = 3 * torch.randn(500, 9).double(), torch.rand(500, 9).double()
     weights /= weights.sum(-1, keepdim=True)
-    found = F.project_values(values, weights, 101)
+    found = F.project_onto_atoms(values, weights, 101)
     assert_close(found.sum(-1), torch.ones(500).double())
     mean = (found * F.value_atoms(101, values)).sum(-1)
     assert_close(mean, (weights * values.clamp(-5, 5)).sum(-1))
@@ -68,13 +68,13 @@ def test_a_projection_keeps_the_mean_unless_values_are_beyond_the_ends() -> None
 def test_values_on_atoms_stay_there_and_nan_does_not_end_the_process() -> None:
     atoms = F.value_atoms(11, torch.zeros((), dtype=torch.float64))
     assert_close(
-        F.project_values(atoms, torch.full((11,), 1 / 11).double(), 11).sum(),
+        F.project_onto_atoms(atoms, torch.full((11,), 1 / 11).double(), 11).sum(),
         torch.ones(()).double(),
     )
     for place, atom in enumerate(atoms):
-        found = F.project_values(atom.reshape(1), torch.ones(1).double(), 11)
+        found = F.project_onto_atoms(atom.reshape(1), torch.ones(1).double(), 11)
         assert_close(found, torch.eye(11)[place].double())
-    assert F.project_values(torch.tensor([torch.nan]), torch.ones(1), 3).isnan().any()
+    assert F.project_onto_atoms(torch.tensor([torch.nan]), torch.ones(1), 3).isnan().any()
 
 
 @pytest.mark.parametrize("kind", KINDS)

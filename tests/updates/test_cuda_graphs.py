@@ -41,7 +41,7 @@ def assert_same_updates(device: str) -> None:
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "compile_graph", lambda graph, inputs: graph)
-    monkeypatch.setattr(module, "on_a_gpu", lambda inputs: True)
+    monkeypatch.setattr(module, "any_on_gpu", lambda inputs: True)
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")

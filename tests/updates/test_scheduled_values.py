@@ -11,7 +11,7 @@ from rlkit_sac.config import (
 )
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import RewardNormalizer
-from rlkit_sac.updates.scheduled_values import apply_schedules, value_at
+from rlkit_sac.updates.scheduled_values import apply_schedules, schedule_value
 from tests.objectives.losses import own_loss
 from tests.objectives.networks import make_data
 from tests.runs.recipe_updates import make_update
@@ -29,7 +29,7 @@ def make_loss(config: LossConfig) -> LossModule:
 def test_a_value_lies_on_the_line_between_its_neighbors(points: dict, frames: int) -> None:
     earlier = [at for at in points if at <= frames]
     later = [at for at in points if at > frames]
-    found = value_at(points, frames)
+    found = schedule_value(points, frames)
     if not earlier or not later:
         assert found == points[max(earlier) if earlier else min(later)]
         return

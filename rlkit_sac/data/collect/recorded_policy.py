@@ -68,7 +68,7 @@ class RecordedPolicy:
             return self._run(inputs)
         mode = self._exploration_type or exploration_type()
         kind = (mode, *((value.shape, value.dtype) for value in inputs))
-        if kind != self._kind or self._fingerprint.change() is not None:
+        if kind != self._kind or self._fingerprint.first_changed_attribute() is not None:
             self._made += 1
             self._mode = mode
             may = self._made <= _MAX_RECORDINGS
@@ -96,7 +96,7 @@ class RecordedPolicy:
             with preserve_state(self._policy):
                 recording = record(act, [*inputs, *state])
                 # Such as a counter, which a graph would not advance.
-                if before.change() is not None:
+                if before.first_changed_attribute() is not None:
                     return self._eager
             line = FlatGraph(recording, inputs)
         except (NotRecordable, AttributeError):  # the latter for graphs of another PyTorch

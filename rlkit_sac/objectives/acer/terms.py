@@ -110,7 +110,7 @@ class CategoricalTerms(ACERTerms):
         weights = torch.zeros_like(self._prob).scatter(-1, self._index, weight.unsqueeze(-1))
         if threshold is not None:
             advantage = self._values - self.value.unsqueeze(-1)
-            weights = weights + F.expected_correction(
+            weights = weights + F.expected_bias_correction(
                 self._log_ratios, self._prob, advantage, threshold
             )
         loss = -(weights * self._log_prob).sum(-1)
@@ -179,7 +179,7 @@ class GaussianTerms(ACERTerms):
             log_ratio = F.log_importance_ratio(
                 log_prob, F.gaussian_log_prob(action, *self._behavior)
             )
-            correction = F.correction_weight(log_ratio, threshold) * (q - self.value.detach())
+            correction = F.bias_correction_weight(log_ratio, threshold) * (q - self.value.detach())
             loss = loss - correction * log_prob
             gradient = gradient - correction.unsqueeze(-1) * self._score(action)
         return loss, gradient

@@ -112,7 +112,7 @@ class AtomHead(ScalarHead):
 
     def value(self, q: Tensor) -> Tensor:
         """Return the mean value ``[…, 1]`` of logits."""
-        return F.distribution_mean(q)
+        return F.mean_over_atoms(q)
 
     def expected_min(
         self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
@@ -124,8 +124,8 @@ class AtomHead(ScalarHead):
 
     def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
         """Return the cross-entropy ``[R, *]`` of each critic's logits to the target."""
-        projected = F.project_values(target.values, target.shares, q.shape[-1])
-        return F.distribution_loss(q, projected)
+        projected = F.project_onto_atoms(target.values, target.shares, q.shape[-1])
+        return F.atom_cross_entropy(q, projected)
 
     def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
         """Return the share of the target that lies beyond the atoms."""
