@@ -158,7 +158,7 @@ def main(config: DiscreteSACConfig, session: runs.Session | None = None) -> Path
             target_entropy=loss_module.target_entropy,
         ) as run:
             for batch in collector:
-                loss_module.observe(batch)
+                loss_module.update_normalizers(batch)
                 replay.extend(batch.select(*stored).reshape(-1))
                 run.collected(batch)
                 for _ in range(updates.due(run.frames, made=run.updates)):

@@ -130,7 +130,7 @@ def main(config: KLPriorSACConfig, session: runs.Session | None = None) -> Path:
             target_kld=None if config.loss.fixed_alpha else -loss_module.target_entropy,
         ) as run:
             for batch in collector:
-                loss_module.observe(batch)
+                loss_module.update_normalizers(batch)
                 replay.extend(batch.select(*stored).reshape(-1))
                 run.collected(batch)
                 for _ in range(updates.due(run.frames, made=run.updates)):

@@ -165,7 +165,7 @@ class EnsembleOutput:
     masked_action: tuple[NestedKey, ParameterMask] | None = None
 
     @classmethod
-    def find(
+    def from_part(
         cls,
         network: nn.Module,
         part: TensorDictModuleBase,

@@ -91,7 +91,7 @@ class ObservationNormalizer(nn.Module):
 
     .. math:: \tilde s = \operatorname{clip}((s - \mu) / \sqrt{\sigma^2 + 10^{-8}}, -c, c)
 
-    Calls do not change the statistics; only :meth:`observe` does.
+    Calls do not change the statistics; only :meth:`update` does.
 
     Args:
         observation_dim: length of the observation.
@@ -103,7 +103,7 @@ class ObservationNormalizer(nn.Module):
     Source: Baselines' ``VecNormalize``; see Andrychowicz et al. 2021 (arXiv:2006.05990), C64.
 
     >>> normalizer = ObservationNormalizer(1)
-    >>> normalizer.observe(torch.tensor([[1.0], [3.0]]))
+    >>> normalizer.update(torch.tensor([[1.0], [3.0]]))
     >>> normalizer(torch.tensor([4.0]))
     tensor([2.])
     """
@@ -123,7 +123,7 @@ class ObservationNormalizer(nn.Module):
 
     note = note_property("observation_dim", "clip", "key")
 
-    def observe(self, observation: Tensor) -> None:
+    def update(self, observation: Tensor) -> None:
         """Update the statistics with observations ``[*, observation_dim]``."""
         self.statistics.update(observation.reshape(-1, self.observation_dim))
 
@@ -145,7 +145,7 @@ def restore_observation(states: TensorDictBase) -> TensorDictBase:
 
     >>> from tensordict import TensorDict
     >>> normalizer = ObservationNormalizer(1)
-    >>> normalizer.observe(torch.tensor([[1.0], [3.0]]))
+    >>> normalizer.update(torch.tensor([[1.0], [3.0]]))
     >>> states = normalizer.normalize_states(TensorDict(observation=torch.tensor([4.0])))
     >>> states["observation"], restore_observation(states)["observation"]
     (tensor([2.]), tensor([4.]))
@@ -163,7 +163,7 @@ class RewardNormalizer(nn.Module):
 
     The variance is over all G of all environments so far, separately for each reward dimension. The
     mean is not subtracted, since that would change the optimal policy. Calls do not change the
-    statistics; only :meth:`observe` does.
+    statistics; only :meth:`update` does.
 
     With ``bounded`` the divisor is :math:`\max(\sqrt{\operatorname{Var}(G) + 10^{-8}}, \max|G|/5)`.
     Then no return so far lies beyond the atoms of a critic, see
@@ -182,7 +182,7 @@ class RewardNormalizer(nn.Module):
     bound is from Lee et al. 2025 (arXiv:2502.15280).
 
     >>> normalizer = RewardNormalizer(0.5)
-    >>> normalizer.observe(torch.tensor([[1.0], [4.5]]), torch.zeros(2, 1, dtype=torch.bool))
+    >>> normalizer.update(torch.tensor([[1.0], [4.5]]), torch.zeros(2, 1, dtype=torch.bool))
     >>> normalizer.statistics.mean  # of 1 and 5
     tensor([3.], dtype=torch.float64)
     >>> normalizer(torch.tensor([4.0]))
@@ -210,7 +210,7 @@ class RewardNormalizer(nn.Module):
         self.register_buffer("largest", torch.zeros(reward_dim, dtype=dtype))
 
     @torch.no_grad()
-    def observe(self, reward: Tensor, done: Tensor, valid: Tensor | None = None) -> None:
+    def update(self, reward: Tensor, done: Tensor, valid: Tensor | None = None) -> None:
         """Update the statistics with the rewards of new frames.
 
         Args:

@@ -77,14 +77,14 @@ class SACOptions(LossOptions):
     Without a spec, the critics' output determines the number of discrete actions."""
 
     observation_normalizer: ObservationNormalizer | None = None
-    """Normalizes the observations of networks and policy; ``observe()`` updates its statistics."""
+    """Normalizes the observations of networks and policy; ``update_normalizers()`` updates it."""
 
     critic_normalizer: ObservationNormalizer | None = None
     """A normalizer for critics that read another entry than the policy."""
 
     reward_normalizer: RewardNormalizer | None = None
-    """Normalizes the rewards in the targets, before ``reward_scale``; ``observe()`` updates its
-    statistics, too."""
+    """Normalizes the rewards in the targets, before ``reward_scale``; ``update_normalizers()``
+    updates it, too."""
 
     deactivate_vmap: bool = False
     """Call the critics one after another."""
@@ -124,7 +124,7 @@ def read_options(
     section_options = {name: value for name, value in arguments.items() if name in names}
     data = dict(section_options)
     if "target_entropy" in section_options:
-        data["target_entropy"] = _replace_functions(section_options["target_entropy"])
+        data["target_entropy"] = _replace_functions_by_auto(section_options["target_entropy"])
     hints = {name: option.hint for name, option in options_of(options).items()}
     vars(options).update(check_values(hints, data))
     check_config(options)
@@ -140,9 +140,9 @@ def read_options(
     return loss.options_class(**others), options
 
 
-def _replace_functions(value: Any) -> Any:
+def _replace_functions_by_auto(value: Any) -> Any:
     if isinstance(value, tuple | list):
-        return [_replace_functions(item) for item in value]
+        return [_replace_functions_by_auto(item) for item in value]
     return "auto" if callable(value) else value
 
 

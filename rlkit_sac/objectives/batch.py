@@ -123,7 +123,7 @@ class TransitionKeys:
             if role == "terminated" or (sequential and role == "done"):
                 check_flag(tensordict, key, role)
         done = tensordict.get(self._done, None)
-        if done is not None and can_read(done) and self._unchecked:
+        if done is not None and can_read_values(done) and self._unchecked:
             self._unchecked -= 1
             if sequential:
                 check_consecutive(sequential, tensordict, self.next_states, done, valid)
@@ -134,7 +134,7 @@ class TransitionKeys:
                     warnings.warn(f"transitions of several steps {text}", stacklevel=2)
         batch = tensordict.select(*required)
         if valid is not None:
-            batch = fill_invalid(batch, valid)
+            batch = zero_invalid_steps(batch, valid)
         next_states = batch.get("next").select(*self.next_states)
         for key in self.states:
             if key not in self.next_states:
@@ -198,7 +198,7 @@ Add it, or let the networks read what is there
     raise BatchError(f"the batch has no entry {names}; it holds {entries}. Add it, or {advice}")
 
 
-def cut_steps(done: Tensor, valid: Tensor | None) -> Tensor:
+def find_sequence_ends(done: Tensor, valid: Tensor | None) -> Tensor:
     """Return the steps ``[*, T, 1]`` that the next step of their row does not continue."""
     if valid is None:
         return done
@@ -234,7 +234,7 @@ def check_consecutive(
     Traceback (most recent call last):
     rlkit_sac.errors.BatchError: TD(lambda) needs rows [*, T] of consecutive steps, but step 2 ...
     """
-    follows, index = ~cut_steps(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
+    follows, index = ~find_sequence_ends(done.bool(), valid)[..., :-1, 0], batch.get("index", None)
     next_batch = batch["next"]
     # Masks and flags are not compared: two different states often have the same flags.
     compared = [key for key in keys if batch.get(key).dtype != torch.bool]
@@ -330,7 +330,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
             f"action {key!r} is of dtype {action.dtype}: {wanted} and an integer dtype, from 0 to "
             f"{num_actions - 1}"
         )
-    if not can_read(action):
+    if not can_read_values(action):
         return
     lowest, highest = (int(bound) for bound in torch.aminmax(action.long()))
     if lowest < 0 or highest >= num_actions:
@@ -340,7 +340,7 @@ def check_index(action: Tensor, num_actions: int, batch_size: torch.Size, key: N
         )
 
 
-def can_read(entry: Tensor) -> bool:
+def can_read_values(entry: Tensor) -> bool:
     """Return whether a tensor's values may be read: it is on the CPU, and nothing is traced."""
     traced = torch.compiler.is_compiling() or _proxy_mode() is not None
     return entry.device.type == "cpu" and not traced and bool(entry.numel())
@@ -372,7 +372,7 @@ def check_reward(reward: Tensor, reward_weights: Tensor | None, batch: TensorDic
         )
 
 
-def check_values(
+def check_critic_values(
     values: Tensor, shape: Sequence[int], reward_dim: int, network: str = "qvalue_network"
 ) -> None:
     """Refuse values of critics whose shape does not match the rewards.
@@ -394,7 +394,7 @@ def check_values(
         )
 
 
-def fill_invalid(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
+def zero_invalid_steps(batch: TensorDictBase, valid: Tensor | None) -> TensorDictBase:
     """Return the batch with zeros in its invalid steps.
 
     To mask only the losses is not enough: a NaN in a padded observation reaches the gradients of

@@ -26,7 +26,7 @@ NEEDS_SPEC = (
 )
 
 
-def actor_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
+def actor_output_keys(actor: TensorDictModuleBase) -> tuple[NestedKey, NestedKey]:
     """Return the keys under which an actor writes its action and its log-probability.
 
     Raises:
@@ -64,7 +64,7 @@ def check_writes(name: str, network: TensorDictModuleBase, key: NestedKey, role:
         )
 
 
-def check_widths(
+def check_input_width(
     name: str, network: TensorDictModuleBase, batch: TensorDictBase, dtype: torch.dtype
 ) -> None:
     """Refuse entries that the first layer of a network cannot read.
@@ -96,7 +96,7 @@ def check_widths(
             )
 
 
-def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+def find_action_spec(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     """Return the spec of one action, which may be an entry of a composite spec.
 
     Args:
@@ -121,13 +121,13 @@ def action_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     return spec
 
 
-def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+def find_discrete_spec(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     """Return the categorical spec of a discrete action, which may be in a composite spec.
 
     Raises:
         ConfigError: for another kind of spec.
     """
-    leaf = action_leaf(spec, key)
+    leaf = find_action_spec(spec, key)
     if leaf is None or (isinstance(leaf, Categorical) and not isinstance(leaf, MultiCategorical)):
         return leaf
     advice = "one of a Discrete space, whose actions are indices"
@@ -139,7 +139,7 @@ def discrete_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     )
 
 
-def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
+def find_hybrid_part_spec(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
     """Return the spec of one part of a hybrid action.
 
     Args:
@@ -155,11 +155,11 @@ def hybrid_leaf(spec: TensorSpec | None, key: NestedKey) -> TensorSpec | None:
             f"action_spec is {type(spec).__name__}: a hybrid action needs a Composite with a "
             "continuous and a discrete entry"
         )
-    leaf = action_leaf(spec, key)
-    return leaf if leaf is not None or isinstance(key, str) else action_leaf(spec, key[-1])
+    leaf = find_action_spec(spec, key)
+    return leaf if leaf is not None or isinstance(key, str) else find_action_spec(spec, key[-1])
 
 
-def continuous_target(
+def continuous_entropy_target(
     option: TargetEntropy, spec: TensorSpec | None, *, min_prob: float = 0.1
 ) -> float:
     """Return the target entropy of a continuous policy.
@@ -175,7 +175,7 @@ def continuous_target(
         ConfigError: for a missing or unbounded spec.
 
     >>> spec = Bounded(-1.0, 1.0, (6,))
-    >>> round(continuous_target("auto", spec), 6)
+    >>> round(continuous_entropy_target("auto", spec), 6)
     -9.656627
     """
     if isinstance(option, Real | Tensor):
@@ -197,7 +197,7 @@ def continuous_target(
     return F.continuous_target_entropy(low, high, min_prob)
 
 
-def discrete_target(
+def discrete_entropy_target(
     option: TargetEntropy,
     *,
     spec: TensorSpec | None = None,
@@ -222,7 +222,7 @@ def discrete_target(
         ConfigError: for a function without a spec.
 
     >>> from torchrl.data import Categorical
-    >>> round(discrete_target("scaled_log_k", spec=Categorical(2)), 6)
+    >>> round(discrete_entropy_target("scaled_log_k", spec=Categorical(2)), 6)
     0.679284
     """
     count: Any = num_actions if spec is None else spec.space.n
@@ -239,35 +239,35 @@ def discrete_target(
     return float(option)
 
 
-def warn_if_impossible(option: str, nats: float, least: float, most: float) -> None:
+def warn_if_impossible(option: str, target: float, lowest: float, highest: float) -> None:
     """Warn of a target that no policy can reach.
 
     Args:
         option: the option that gave the target.
-        nats: the target, an entropy or a divergence.
-        least: the smallest value that a policy can have.
-        most: the largest value that a policy can have.
+        target: the target, an entropy or a divergence.
+        lowest: the lowest value that a policy can have.
+        highest: the highest value that a policy can have.
 
     >>> warn_if_impossible("target_entropy", 0.5, 0.0, math.log(2))  # possible: no warning
     """
-    if not least <= nats <= most + 1e-3:  # bounds and targets may be in single precision
+    if not lowest <= target <= highest + 1e-3:  # bounds and targets may be in single precision
         warnings.warn(
-            f"{option} is {nats:g} nats, but only {least:g} to {most:.4g} are possible: its "
+            f"{option} is {target:g} nats, but only {lowest:g} to {highest:.4g} are possible: its "
             "temperature will never come to rest. Choose another, or set min_alpha and max_alpha",
             stacklevel=2,
         )
 
 
-def default_discrete_kld(num_actions: int | Tensor) -> Any:
+def default_target_kld(num_actions: int | Tensor) -> Any:
     r"""Return half the largest divergence from the uniform prior, :math:`\tfrac12\log K`.
 
-    >>> round(default_discrete_kld(4), 6)
+    >>> round(default_target_kld(4), 6)
     0.693147
     """
     return 0.5 * (num_actions.log() if isinstance(num_actions, Tensor) else math.log(num_actions))
 
 
-def refuse_target_entropy(option: TargetEntropy) -> None:
+def refuse_target_entropy_with_prior(option: TargetEntropy) -> None:
     """Refuse a target entropy if the target of the temperature is a divergence.
 
     Args:
@@ -276,7 +276,7 @@ def refuse_target_entropy(option: TargetEntropy) -> None:
     Raises:
         ConfigError: naming the options to set instead.
 
-    >>> refuse_target_entropy(-1.0)
+    >>> refuse_target_entropy_with_prior(-1.0)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: target_entropy is -1.0, but with a prior the temperature aims ...
     """

@@ -26,7 +26,7 @@ from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
-from rlkit_sac.objectives.checks import check_widths
+from rlkit_sac.objectives.checks import check_input_width
 from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
 from rlkit_sac.valid_steps import read_step_entry, valid_steps
 
@@ -53,7 +53,7 @@ def name_mismatched_entries(
             if args and isinstance(args[0], TensorDictBase):
                 for name in self.network_names:
                     if name not in self.recurrent:
-                        check_widths(name, getattr(self, name), args[0], self._reference.dtype)
+                        check_input_width(name, getattr(self, name), args[0], self._reference.dtype)
             raise
 
     return call
@@ -117,7 +117,7 @@ class LossContract(LossModule):
 
     @property
     @abstractmethod
-    def _actions(self) -> dict[NestedKey, str]:
+    def _action_roles(self) -> dict[NestedKey, str]:
         """The name of the accepted key of each part of the action, by the part's entry."""
 
     def _network_keys(self) -> list[NestedKey]:
@@ -138,7 +138,7 @@ class LossContract(LossModule):
         """Return the keys of the entries that the loss reads, from the accepted keys."""
         return TransitionKeys(
             self.tensor_keys,
-            self._actions,
+            self._action_roles,
             self._network_keys(),
             self._prior_keys,
             outcomes=self.outcomes,
@@ -221,7 +221,7 @@ class LossContract(LossModule):
         for name in names:
             network = attrgetter(name)(self)
             if any(isinstance(module, Memory) for module in network.modules()):
-                self.recurrent[name] = RecurrentNetwork.find(network, name)
+                self.recurrent[name] = RecurrentNetwork.from_network(network, name)
 
     @property
     def _encoded_keys(self) -> list[NestedKey]:

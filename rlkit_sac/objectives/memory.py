@@ -22,7 +22,7 @@ from rlkit_sac.functional.memory import State, recurrent_step, unroll_recurrent
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, check_memory, get_cells, layer_weights, state_keys
 from rlkit_sac.modules.structure import find_path, flat_parts
-from rlkit_sac.objectives.batch import Transitions, check_flag, fill_invalid
+from rlkit_sac.objectives.batch import Transitions, check_flag, zero_invalid_steps
 
 #: The entry of encoded states with the outputs of memories, by the name of the network.
 ENCODED = "_encoded"
@@ -88,7 +88,7 @@ class MemoryRows:
             )
         keys = [key for network in networks for key in network.state_keys]
         stored = tensordict.select(*keys, strict=False)[..., 0].detach()
-        stored = fill_invalid(stored, None if valid is None else valid[..., 0])
+        stored = zero_invalid_steps(stored, None if valid is None else valid[..., 0])
         check_flag(tensordict, "is_init", "flag")
         is_init = states.get("is_init").bool()
         cut = done if valid is None else done | ~valid.unsqueeze(-1)
@@ -168,7 +168,7 @@ class RecurrentNetwork:
     head: TensorDictModuleBase
 
     @classmethod
-    def find(cls, network: TensorDictModuleBase, name: str) -> RecurrentNetwork:
+    def from_network(cls, network: TensorDictModuleBase, name: str) -> RecurrentNetwork:
         """Find the parts of a network with a memory.
 
         Args:
@@ -250,7 +250,7 @@ class RecurrentNetwork:
         weights = members.params_at(self.cells_path)
         num_layers = get_cells(self.memory).num_layers
         layers = layer_weights(lambda name: weights.get(name, None), num_layers)
-        state = self._start(rows, layers[0].weight_hh, members.indices)
+        state = self._initial_state(rows, layers[0].weight_hh, members.indices)
         grad = memory_pass.grad and torch.is_grad_enabled()
         if burn_in:
             with torch.no_grad():
@@ -297,7 +297,7 @@ class RecurrentNetwork:
             inputs.set(key, (value.detach() if detached else value).movedim(time, 0))
         return inputs
 
-    def _start(self, rows: MemoryRows, weight: Tensor, indices: Tensor | None) -> State:
+    def _initial_state(self, rows: MemoryRows, weight: Tensor, indices: Tensor | None) -> State:
         """Return the initial states of rows, ``[N, L, H]``; ``[R, N, L, H]`` for an ensemble."""
         cells, count, ensemble = get_cells(self.memory), len(rows.reset), weight.shape[:-2]
         shape, lead = (cells.num_layers, cells.hidden_size), rows.states.batch_size[:-1]

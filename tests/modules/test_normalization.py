@@ -67,7 +67,7 @@ def test_rewards_are_divided_as_gymnasium_does(num_envs: int) -> None:
     batches = list(collector)
     normalizer = RewardNormalizer(0.95, num_envs=num_envs)
     for batch in batches:
-        normalizer.observe(batch["next", "reward"], batch["next", "done"])
+        normalizer.update(batch["next", "reward"], batch["next", "done"])
     whole = torch.cat(batches, -1).reshape(num_envs, -1)
     assert whole["next", "done"].sum() > 3 * num_envs
     returns = []
@@ -87,7 +87,7 @@ def test_a_bounded_divisor_keeps_every_return_seen_so_far_within_five() -> None:
     reward, done = torch.randn(2, 300, 1).double(), torch.rand(2, 300, 1) < 0.05
     reward[0, 40] = 60.0  # one large return must not be beyond, and shrinks the rest no further
     normalizer = RewardNormalizer(0.9, num_envs=2, clip=None, bounded=True)
-    normalizer.observe(reward, done)
+    normalizer.update(reward, done)
     returns = []
     for environment in range(2):
         total = 0.0
@@ -99,7 +99,7 @@ def test_a_bounded_divisor_keeps_every_return_seen_so_far_within_five() -> None:
     assert divisor > 1.5 * np.std(returns)
     torch.testing.assert_close(normalizer(reward), reward / divisor)
     calm = RewardNormalizer(0.9, clip=None, bounded=True)
-    calm.observe(torch.tensor([[3.0], [-3.0]] * 50), torch.ones(100, 1, dtype=torch.bool))
+    calm.update(torch.tensor([[3.0], [-3.0]] * 50), torch.ones(100, 1, dtype=torch.bool))
     torch.testing.assert_close(calm(torch.tensor([3.0])), torch.tensor([1.0]))
 
 
@@ -116,10 +116,10 @@ def test_each_reward_dimension_has_its_own_statistics() -> None:
     reward = torch.randn(1, 200, 2, dtype=torch.float64) * torch.tensor([1.0, 50.0])
     done = torch.rand(1, 200, 1) < 0.1
     both = RewardNormalizer(0.9, reward_dim=2)
-    both.observe(reward, done)
+    both.update(reward, done)
     for dim in range(2):
         alone = RewardNormalizer(0.9)
-        alone.observe(reward[..., dim : dim + 1], done)
+        alone.update(reward[..., dim : dim + 1], done)
         expected = alone(reward[..., dim : dim + 1])
         torch.testing.assert_close(both(reward)[..., dim : dim + 1], expected)
 
@@ -129,7 +129,7 @@ def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kin
     torch.manual_seed(0)
     actor = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
     normalizer = ObservationNormalizer(3)
-    normalizer.observe(torch.randn(100, 3) * 4 + 2)
+    normalizer.update(torch.randn(100, 3) * 4 + 2)
     policy = NormalizedPolicy(actor, normalizer)
     env = of_kind(make_env("Pendulum-v1", seed=0), kind)
     collector = make_collector(env, policy, total_frames=30, frames_per_batch=10)
@@ -138,4 +138,4 @@ def test_a_policy_acts_on_normalized_observations_and_the_batch_has_them_raw(kin
         assert all(raw.contains(each) for each in batch["observation"].numpy())
         states = TensorDict(observation=normalizer(batch["observation"]), batch_size=[10])
         torch.testing.assert_close(batch["loc"], actor.module[0](states)["loc"])
-        normalizer.observe(batch["observation"])  # which the next batch follows
+        normalizer.update(batch["observation"])  # which the next batch follows

@@ -88,8 +88,8 @@ def test_one_critic_and_normalized_observations_and_rewards(kind: str) -> None:
         "observation_normalizer": ObservationNormalizer(4),
         "reward_normalizer": RewardNormalizer(0.9),
     }
-    normalizers["observation_normalizer"].observe(seen)
-    normalizers["reward_normalizer"].observe(seen[:, :1] * 3, seen[:, :1] > 2)
+    normalizers["observation_normalizer"].update(seen)
+    normalizers["reward_normalizer"].update(seen[:, :1] * 3, seen[:, :1] > 2)
     pair = make_pair(kind, critics=1, burn_in=2, **normalizers)
     assert_same_as_reference(pair, make_rows(kind, pair.memory, critics=1, stored=EVERY))
 

@@ -40,7 +40,7 @@ def test_losses_are_those_of_a_batch_normalized_by_hand(kind: str, vmap: bool) -
     assert not missing
     assert all("normalizer" in name for name in extra)
     seen = frames(kind, 60)
-    own.observe(seen)
+    own.update_normalizers(seen)
     mean, variance = seen["observation"].mean(0), seen["observation"].var(0, correction=0)
     total, returns = 0.0, []
     for reward, done in zip(seen["next", "reward"], seen["next", "done"], strict=True):
@@ -96,7 +96,7 @@ def test_padded_steps_are_not_observed(form: Callable[[torch.Tensor], torch.Tens
         data["collector", "traj_ids"] = valid.long() - 1
     else:
         data["collector", "mask"] = form(valid)
-    loss.observe(data)
+    loss.update_normalizers(data)
     torch.testing.assert_close(observation.statistics.mean, seen.mean(0))
     assert reward.statistics.count == observation.statistics.count == 10
     wanted = torch.tensor(returns).double()

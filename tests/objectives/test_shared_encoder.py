@@ -155,7 +155,7 @@ def test_the_encoder_reads_normalized_observations_and_the_policy_acts_as_the_lo
         "continuous", SHARED, encoder_network=encoder, observation_normalizer=normalizer
     )
     data = make_rows("continuous", 6)
-    loss.observe(data.update({"observation": 5 + 3 * data["observation"]}))
+    loss.update_normalizers(data.update({"observation": 5 + 3 * data["observation"]}))
     policy, acted = loss.policy(), data.select("image_a", "image_b", "observation")
     assert set(policy.in_keys) == set(acted.keys())
     torch.manual_seed(3)

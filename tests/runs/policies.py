@@ -136,7 +136,7 @@ def random_state(policy: TensorDictModuleBase) -> None:
     """Draw all weights, and let normalizers have seen something."""
     for each in policy.modules():
         if isinstance(each, ObservationNormalizer):
-            each.observe(3 * torch.randn(50, each.observation_dim) + 1)
+            each.update(3 * torch.randn(50, each.observation_dim) + 1)
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))

@@ -49,7 +49,7 @@ def normalized(make: Callable[..., LossModule]) -> LossModule:
     loss = make(
         observation_normalizer=ObservationNormalizer(4), reward_normalizer=RewardNormalizer(0.9)
     )
-    loss.observe(batch_for(loss))
+    loss.update_normalizers(batch_for(loss))
     return loss
 
 
@@ -123,7 +123,7 @@ def test_a_graph_follows_the_statistics() -> None:
         for update in updates:
             torch.manual_seed(seed)
             losses.append(update(batch.clone())["loss_qvalue"])
-            update.loss_module.observe(further)
+            update.loss_module.update_normalizers(further)
         torch.testing.assert_close(*losses)
 
 

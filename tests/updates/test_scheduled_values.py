@@ -81,7 +81,7 @@ def test_whatever_else_has_gamma_follows_it_or_is_refused() -> None:
     apply_schedules(make_update(changed, UpdateConfig()), {"gamma": {0: 0.5}}, {}, 7)
     data = make_data("continuous", 6)
     for loss in (changed, wanted):
-        loss.observe(data)
+        loss.update_normalizers(data)
     torch.testing.assert_close(*(each.state_dict() for each in normalizers))
     changed.qvalue_loss(data.clone())
     several = data.clone().set("steps_to_next_obs", torch.full((6,), 3))

@@ -207,7 +207,7 @@ class ACERLoss(SegmentLoss):
             tensordict: the segments; not changed.
             on_policy: whether the present policy has taken their actions. Default: the attribute.
         """
-        evaluation = self._evaluate(tensordict, on_policy)
+        evaluation = self._evaluate_networks(tensordict, on_policy)
         parts = {
             "loss_actor": self._actor_part(evaluation),
             "loss_critic": self._critic_part(evaluation),
@@ -243,10 +243,10 @@ class ACERLoss(SegmentLoss):
     def _compute_part(
         self, part: Callable[[Evaluation], Part], batch: TensorDictBase, on_policy: bool | None
     ) -> Part:
-        loss, scalars = part(self._evaluate(batch, on_policy))
+        loss, scalars = part(self._evaluate_networks(batch, on_policy))
         return self._reduce_single_loss(loss, batch), scalars
 
-    def _evaluate(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
+    def _evaluate_networks(self, tensordict: TensorDictBase, on_policy: bool | None) -> Evaluation:
         r"""Run the networks once, sample actions, and compute targets and advantage.
 
         :math:`Q^{ret}`, with the traces :math:`\min(1, \rho^{1/D})`, is the target of the critic
@@ -336,7 +336,7 @@ class ACERLoss(SegmentLoss):
         """Return V ``[*, T]`` of the states after each step."""
         if self.kind == "discrete":
             policy, actor_out = self._run_actor(states)
-            allowed, values = self._allowed(states, policy), self._action_values(actor_out)
+            allowed, values = self._action_mask(states, policy), self._action_values(actor_out)
             if allowed is not None:
                 values = F.zero_forbidden(values, allowed)
             return (policy_log_probs(policy, allowed).exp() * values).sum(-1)

@@ -27,10 +27,10 @@ from rlkit_sac.objectives.batch import (
     check_action,
     check_index,
     check_reward,
-    cut_steps,
+    find_sequence_ends,
     unravel_keys,
 )
-from rlkit_sac.objectives.checks import check_writes, discrete_leaf
+from rlkit_sac.objectives.checks import check_writes, find_discrete_spec
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 
@@ -136,7 +136,7 @@ class SegmentLoss(LossContract):
         self.kind = action_kind(actor_network)
         action_key = unravel_key(actor_network.dist_sample_keys[0])
         if self.kind == "discrete":
-            discrete_leaf(getattr(actor_network, "spec", None), action_key)
+            find_discrete_spec(getattr(actor_network, "spec", None), action_key)
         _check_critic(critic_network, self.kind, action_key)
         self._register_network(ACTOR, actor_network, create_target_params=True)
         self._register_network(CRITIC, critic_network)
@@ -228,7 +228,7 @@ class SegmentLoss(LossContract):
         check_reward(reward, None, tensordict)
         if reward.shape[-1] != 1:
             raise BatchError(f"reward has {reward.shape[-1]} dimensions, but ACER's is a scalar")
-        cut = cut_steps(done.bool() | terminated.bool(), transitions.valid).squeeze(-1)
+        cut = find_sequence_ends(done.bool() | terminated.bool(), transitions.valid).squeeze(-1)
         segments = Segments(**vars(transitions), behavior=behavior, cut=cut)
         if not self.recurrent and not self.burn_in:
             return segments
@@ -247,7 +247,7 @@ class SegmentLoss(LossContract):
                 average = self._members(network.network, self.target_actor_network_params)
                 yield MemoryPass(network, AVERAGE, average, at_next_states=False, grad=False)
 
-    def _behavior(self, segments: Segments, parameter: Tensor) -> list[Tensor] | None:
+    def _behavior_params(self, segments: Segments, parameter: Tensor) -> list[Tensor] | None:
         """Return the parameters of the behavior policy, without gradient; ``None`` on-policy.
 
         Args:
@@ -277,10 +277,10 @@ class SegmentLoss(LossContract):
         average: Distribution,
     ) -> CategoricalTerms:
         action = segments.batch.get(self.tensor_keys.action)
-        allowed = self._allowed(segments.states, policy)
+        allowed = self._action_mask(segments.states, policy)
         log_prob = policy_log_probs(policy, allowed)
         check_index(action, log_prob.shape[-1], states.batch_size, self.tensor_keys.action)
-        behavior = self._behavior(segments, log_prob)
+        behavior = self._behavior_params(segments, log_prob)
         values = self._action_values(states)
         if values.shape != log_prob.shape:
             raise BatchError(
@@ -307,7 +307,7 @@ class SegmentLoss(LossContract):
         action = segments.batch.get(self.tensor_keys.action).detach()
         live = policy_gaussian(policy)
         check_action(action, live.loc, self.tensor_keys.action)
-        behavior = self._behavior(segments, live.loc)
+        behavior = self._behavior_params(segments, live.loc)
         critic, sample = self._dueling, None
         value_states, advantage_states = (self._head_inputs(name, states) for name in DUELING)
         value = upcast(critic.state_value(value_states))
@@ -328,7 +328,7 @@ class SegmentLoss(LossContract):
             self._space,
         )
 
-    def _allowed(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
+    def _action_mask(self, states: TensorDictBase, policy: Distribution) -> Tensor | None:
         """Return the mask of allowed actions, bool ``[*, T, A]``; ``None`` without masks."""
         if self.tensor_keys.action_mask is None:
             return None
@@ -363,7 +363,7 @@ class SegmentLoss(LossContract):
         return [key for key in dict.fromkeys(keys) if key not in others]
 
     @property
-    def _actions(self) -> dict[NestedKey, str]:
+    def _action_roles(self) -> dict[NestedKey, str]:
         return {unravel_key(self.tensor_keys.action): "action"}
 
     def _batch_keys(self) -> list[NestedKey]:

@@ -24,8 +24,8 @@ from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.objectives.batch import (
     Transitions,
     check_action,
+    check_critic_values,
     check_index,
-    check_values,
     detach_entries,
 )
 from rlkit_sac.objectives.checks import check_writes
@@ -80,16 +80,16 @@ class ScalarHead:
         return q
 
     def expected_min(
-        self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
+        self, q: Tensor, weights: Tensor | None, expectation: Callable[[Tensor], Tensor]
     ) -> ValueEstimate:
         r"""Return :math:`E_k[\min_i \bar Q_{i,k}]` from outputs ``[R, *, (K,) M]``.
 
         Args:
             q: the outputs of the target critics.
             weights: the weights of a vector reward.
-            expected: a function that takes the expectation over the discrete actions.
+            expectation: a function that takes the expectation over the discrete actions.
         """
-        return ValueEstimate(expected(reduce_critics(q, weights, "min")))
+        return ValueEstimate(expectation(reduce_critics(q, weights, "min")))
 
     def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
         """Return the loss ``[R, *]`` of each critic's outputs ``[R, *, M]`` for a target."""
@@ -115,21 +115,21 @@ class AtomHead(ScalarHead):
         return F.mean_over_atoms(q)
 
     def expected_min(
-        self, q: Tensor, weights: Tensor | None, expected: Callable[[Tensor], Tensor]
+        self, q: Tensor, weights: Tensor | None, expectation: Callable[[Tensor], Tensor]
     ) -> ValueEstimate:
         """Return the atoms and their probabilities, in expectation under the policy."""
         lowest = self.value(q).argmin(0, keepdim=True).expand(1, *q.shape[1:])
-        shares = expected(q.gather(0, lowest).squeeze(0).softmax(-1))
+        shares = expectation(q.gather(0, lowest).squeeze(0).softmax(-1))
         return ValueEstimate(F.value_atoms(q.shape[-1], q).expand_as(shares), shares)
 
     def loss(self, q: Tensor, target: ValueEstimate, loss_function: LossFunction) -> Tensor:
         """Return the cross-entropy ``[R, *]`` of each critic's logits to the target."""
-        projected = F.project_onto_atoms(target.values, target.shares, q.shape[-1])
+        projected = F.project_onto_atoms(target.values, target.weights_or_ones, q.shape[-1])
         return F.atom_cross_entropy(q, projected)
 
     def extra_metrics(self, target: ValueEstimate) -> dict[str, Tensor]:
         """Return the share of the target that lies beyond the atoms."""
-        return {"clipped_share": F.clipped_share(target.values, target.shares)}
+        return {"clipped_share": F.clipped_share(target.values, target.weights_or_ones)}
 
 
 @dataclass(eq=False)
@@ -177,7 +177,7 @@ class Critics:
         self.head = AtomHead() if over_atoms else ScalarHead()
         self._value_role = "state_action_value" if self.index_role is None else "action_value"
 
-    def read_keys(self, keys: Any) -> None:
+    def assign_keys(self, keys: Any) -> None:
         """Set the entries that the critics read and write, from the accepted keys of a loss."""
         self.value_key: NestedKey = unravel_key(getattr(keys, self._value_role))
         if self.action_role is not None:
@@ -189,10 +189,10 @@ class Critics:
         key = self.head.output_key or self.value_key
         mask = self.parameter_mask
         masked = None if mask is None else (self.action_key, mask)
-        self._output = EnsembleOutput.find(self.network, part, key, masked)
+        self._output = EnsembleOutput.from_part(self.network, part, key, masked)
         # The value of a taken action needs only the action's own parameters and no mask.
         self._taken_output = (
-            EnsembleOutput.find(self.network, part, key) if masked else self._output
+            EnsembleOutput.from_part(self.network, part, key) if masked else self._output
         )
 
     def check_keys(self) -> None:
@@ -365,12 +365,12 @@ class Critics:
         q = self.values(members, inputs, entry=TARGET_CRITICS)
         if next_sample.allowed is not None:
             q = F.zero_forbidden(q, next_sample.allowed.unsqueeze(-1), dim=-2)
-        expected: Callable[[Tensor], Tensor] = lambda value: value  # noqa: E731
+        expectation: Callable[[Tensor], Tensor] = lambda value: value  # noqa: E731
         if next_sample.log_probs is not None:
             prob = next_sample.log_probs.detach().exp()
-            shape, expected = prob.shape, lambda value: F.expected_value(value, prob)
-        check_values(self.head.value(q), (*shape, reward_dim), reward_dim)
-        return self.head.expected_min(q, self.weights.value, expected)
+            shape, expectation = prob.shape, lambda value: F.expected_value(value, prob)
+        check_critic_values(self.head.value(q), (*shape, reward_dim), reward_dim)
+        return self.head.expected_min(q, self.weights.value, expectation)
 
     def loss_terms(self, q: Tensor, target: ValueEstimate, valid: Tensor | None) -> CriticTerms:
         """Return the terms of the loss of outputs ``[R, *, M]`` for a target y."""

@@ -31,12 +31,12 @@ from rlkit_sac.modules.temperature import Temperature
 from rlkit_sac.objectives.checks import (
     NEEDS_SPEC,
     TargetEntropy,
-    action_leaf,
-    continuous_target,
-    default_discrete_kld,
-    discrete_leaf,
-    discrete_target,
-    refuse_target_entropy,
+    continuous_entropy_target,
+    default_target_kld,
+    discrete_entropy_target,
+    find_action_spec,
+    find_discrete_spec,
+    refuse_target_entropy_with_prior,
     warn_if_impossible,
 )
 
@@ -134,12 +134,12 @@ class Factor(ABC):
 
     @abstractmethod
     def find_spec(
-        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
+        self, action_spec: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
         """Return the spec of this factor's action: the passed spec, or else the actor's."""
 
     @abstractmethod
-    def resolve_target(
+    def resolve_target_entropy(
         self, spec: TensorSpec | None, prior: Any, num_actions: int | None
     ) -> float | None:
         """Return the target entropy in nats, or with a prior minus the target divergence.
@@ -156,11 +156,11 @@ class Factor(ABC):
         """
 
     @abstractmethod
-    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+    def target_at(self, target_entropy: float | None, sample: FactorSample) -> float | Tensor:
         """Return the target entropy at the states of a sample, a number or ``[*]``.
 
         Args:
-            target: the result of :meth:`resolve_target`.
+            target_entropy: the result of :meth:`resolve_target_entropy`.
             sample: a sample of this factor.
         """
 
@@ -186,46 +186,46 @@ class ContinuousFactor(Factor):
         self.weighs_dimensions = self.parameter_mask and self.mask_entropy
 
     def find_spec(
-        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
+        self, action_spec: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
         """Return the spec of the continuous action, without batch dimensions.
 
         Raises:
             ConfigError: for invalid bounds.
         """
-        passed, leaf = action_leaf(passed, key), action_leaf(actor_spec, key)
-        if passed is None:
+        action_spec, leaf = find_action_spec(action_spec, key), find_action_spec(actor_spec, key)
+        if action_spec is None:
             return leaf
-        if leaf is not None and leaf.ndim and passed.shape[-leaf.ndim :] == leaf.shape:
-            return passed[(0,) * (passed.ndim - leaf.ndim)]
-        if leaf is not None or passed.ndim > 1:
+        if leaf is not None and leaf.ndim and action_spec.shape[-leaf.ndim :] == leaf.shape:
+            return action_spec[(0,) * (action_spec.ndim - leaf.ndim)]
+        if leaf is not None or action_spec.ndim > 1:
             warnings.warn(
-                f"action_spec has the shape {list(passed.shape)}, taken as one action of "
-                f"{passed.shape.numel()} dimensions: of a batched environment pass "
+                f"action_spec has the shape {list(action_spec.shape)}, taken as one action of "
+                f"{action_spec.shape.numel()} dimensions: of a batched environment pass "
                 "env.action_spec_unbatched",
                 stacklevel=2,
             )
-        return passed
+        return action_spec
 
-    def resolve_target(
+    def resolve_target_entropy(
         self, spec: TensorSpec | None, prior: Any, num_actions: int | None
     ) -> float | None:
         """Return the target entropy. The spec is not needed if the option is a number."""
         if prior is None:
-            nats = continuous_target(self.target, spec, min_prob=self.min_prob)
+            nats = continuous_entropy_target(self.target, spec, min_prob=self.min_prob)
             if isinstance(spec, Bounded):
                 volume = (spec.space.high - spec.space.low).double().log().sum()
                 warn_if_impossible(f"target_entropy{self.suffix}", nats, -math.inf, float(volume))
             return nats
-        refuse_target_entropy(self.target)
+        refuse_target_entropy_with_prior(self.target)
         if spec is None:
             raise ConfigError(f"target_kld_per_dim {NEEDS_SPEC}; or fixed_alpha=True")
         return -self.target_kld_per_dim * spec.shape.numel()
 
-    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+    def target_at(self, target_entropy: float | None, sample: FactorSample) -> float | Tensor:
         """Return the target entropy. A mask multiplies it by the share of used dimensions."""
-        assert target is not None
-        return target if sample.used_share is None else target * sample.used_share
+        assert target_entropy is not None
+        return target_entropy if sample.used_share is None else target_entropy * sample.used_share
 
     def sample(self, dist: Any, batch_size: torch.Size) -> FactorSample:
         """Sample an action; if a mask weights densities, with the log-density of each dimension.
@@ -279,45 +279,45 @@ class DiscreteFactor(Factor):
     discrete_entropy: Literal["expected", "sampled"]
 
     def find_spec(
-        self, passed: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
+        self, action_spec: TensorSpec | None, actor_spec: TensorSpec | None, key: NestedKey
     ) -> TensorSpec | None:
         """Return the spec of the discrete action."""
-        leaf = discrete_leaf(passed, key)
-        return discrete_leaf(actor_spec, key) if leaf is None else leaf
+        leaf = find_discrete_spec(action_spec, key)
+        return find_discrete_spec(actor_spec, key) if leaf is None else leaf
 
-    def resolve_target(
+    def resolve_target_entropy(
         self, spec: TensorSpec | None, prior: Any, num_actions: int | None
     ) -> float | None:
         """Return the target entropy, or ``None`` if the number of actions is not known yet."""
         if prior is None:
-            nats = discrete_target(self.target, spec=spec, min_prob=self.min_prob)
+            nats = discrete_entropy_target(self.target, spec=spec, min_prob=self.min_prob)
             if nats is not None and num_actions is not None:
                 warn_if_impossible(f"target_entropy{self.suffix}", nats, 0.0, math.log(num_actions))
             return nats
-        refuse_target_entropy(self.target)
+        refuse_target_entropy_with_prior(self.target)
         if (kld := self.target_kld_discrete) is not None:
             most = getattr(prior, "largest_divergence", math.inf)
             warn_if_impossible("target_kld_discrete", kld, 0.0, most)
             return -kld
         count = prior.num_actions() if isinstance(prior, PartwisePrior) else None
         count = count if spec is None else spec.space.n
-        return None if count is None else -default_discrete_kld(count)
+        return None if count is None else -default_target_kld(count)
 
-    def target_at(self, target: float | None, sample: FactorSample) -> float | Tensor:
+    def target_at(self, target_entropy: float | None, sample: FactorSample) -> float | Tensor:
         """Return the target entropy, computed from the number of actions if there was no spec.
 
         With masks, a named target is computed from the number of allowed actions of each state.
         """
         without_prior = sample.expected_log_prior is None
         named = self.target != NUMBER if without_prior else self.target_kld_discrete is None
-        per_state = named and sample.num_allowed is not None and not isinstance(target, Tensor)
-        if target is not None and not per_state:
-            return target
+        per_state = named and sample.num_allowed is not None and not torch.is_tensor(target_entropy)
+        if target_entropy is not None and not per_state:
+            return target_entropy
         assert sample.log_probs is not None
         num_actions: Any = sample.num_allowed if per_state else sample.log_probs.shape[-1]
         if not without_prior:
-            return -default_discrete_kld(num_actions)
-        return discrete_target(self.target, num_actions=num_actions, min_prob=self.min_prob)
+            return -default_target_kld(num_actions)
+        return discrete_entropy_target(self.target, num_actions=num_actions, min_prob=self.min_prob)
 
     def actor_log_probs(
         self, dist: Distribution, num_actions: int, allowed: Tensor | None

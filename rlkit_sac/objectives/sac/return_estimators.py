@@ -34,7 +34,7 @@ class ValueEstimate(NamedTuple):
         return (self.weights * self.values).sum(-1, keepdim=True)
 
     @property
-    def shares(self) -> Tensor:
+    def weights_or_ones(self) -> Tensor:
         """The weights; ones without a distribution."""
         return torch.ones_like(self.values) if self.weights is None else self.weights
 

@@ -27,7 +27,7 @@ from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.temperature import RunningLogProb
 from rlkit_sac.modules.wrappers import acting_policy
 from rlkit_sac.objectives.arguments import SACOptions, read_options
-from rlkit_sac.objectives.checks import actor_keys, hybrid_leaf
+from rlkit_sac.objectives.checks import actor_output_keys, find_hybrid_part_spec
 from rlkit_sac.objectives.contract import LossContract
 from rlkit_sac.objectives.memory import MemoryPass
 from rlkit_sac.objectives.sac.critics import CRITICS, Critics, CriticTerms, SACTransitions
@@ -128,7 +128,7 @@ class SACNetworks(LossContract):
         self.parameter_mask = ParameterMask(parameter_mask).to(reference) if masked else None
         self._copy_priors(loss_options.prior_network, reference)
         if actor_network is not None:
-            action, log_prob = actor_keys(actor_network)
+            action, log_prob = actor_output_keys(actor_network)
             *_, actor_factor = self.factors.values()  # with two factors, the continuous one
             self.set_keys(**{actor_factor.role: action, "log_prob": log_prob})
         self._register_temperatures(options, loss_options.action_spec, reference)
@@ -158,7 +158,7 @@ class SACNetworks(LossContract):
             spec=None if discrete is None else self.specs[discrete.role],
             parameter_mask=self.parameter_mask if getattr(options, "mask_critics", False) else None,
         )
-        self.critics.read_keys(self.tensor_keys)
+        self.critics.assign_keys(self.tensor_keys)
         lmbda = {"lmbda": options.lmbda} if options.lmbda else {}
         kind = ValueEstimators.TDLambda if lmbda else None
         self.make_value_estimator(kind, gamma=options.gamma, **lmbda)
@@ -202,14 +202,14 @@ class SACNetworks(LossContract):
             else:
                 self.register_parameter(factor.parameter_name, nn.Parameter(parameter))
             key, prior = self._action_key(factor), self.factor_priors[name]
-            passed = hybrid_leaf(action_spec, key) if several else action_spec
+            passed = find_hybrid_part_spec(action_spec, key) if several else action_spec
             factor_spec = None if several and isinstance(factor, DiscreteFactor) else actor_spec
             spec = self.specs[factor.role] = factor.find_spec(passed, factor_spec, key)
             self.num_actions = getattr(getattr(spec, "space", None), "n", self.num_actions)
             target = None
             if not factor.fixed:
                 frozen = None if prior is None else prior.prior
-                target = factor.resolve_target(spec, frozen, self.num_actions)
+                target = factor.resolve_target_entropy(spec, frozen, self.num_actions)
             setattr(self, f"target_entropy{factor.suffix}", target)
             if not isinstance(factor.target, str):  # a target may be a function, not picklable
                 self.factors[name] = replace(factor, target=NUMBER)
@@ -277,7 +277,7 @@ class SACNetworks(LossContract):
         if option == "gamma" and self.reward_normalizer is not None:
             self.reward_normalizer.gamma = float(value)
 
-    def observe(self, batch: TensorDictBase) -> None:
+    def update_normalizers(self, batch: TensorDictBase) -> None:
         """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
 
         Steps that ``("collector", "mask")`` excludes and steps of the trajectory -1 are left out.
@@ -290,9 +290,9 @@ class SACNetworks(LossContract):
         states = batch if valid is None else batch[valid]
         for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None:
-                normalizer.observe(states.get(normalizer.key))
+                normalizer.update(states.get(normalizer.key))
         if self.reward_normalizer is not None:
-            self.reward_normalizer.observe(outcome.get(keys.reward), outcome.get(keys.done), valid)
+            self.reward_normalizer.update(outcome.get(keys.reward), outcome.get(keys.done), valid)
 
     def _diagnostics(
         self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None
@@ -300,7 +300,7 @@ class SACNetworks(LossContract):
         """Return statistics of the critics."""
         return critic_diagnostics(self.critics.head, critics, valid)
 
-    def _update_entropy_centers(
+    def _update_mean_log_probs(
         self, sample: PolicySample, next_sample: PolicySample, valid: Tensor | None
     ) -> None:
         """Update the running means of log-probabilities with samples at s and s'."""
@@ -353,19 +353,19 @@ class SACNetworks(LossContract):
         return unravel_key(getattr(self.tensor_keys, factor.role))
 
     @property
-    def _actions(self) -> dict[NestedKey, str]:
+    def _action_roles(self) -> dict[NestedKey, str]:
         factors = filter(None, (self.continuous, self.discrete))
         return {self._action_key(factor): factor.role for factor in factors}
 
     def _check_network_keys(self) -> None:
         self.critics.check_keys()
         for name, network in self.recurrent.items():
-            network.check_inputs(self._actions, name)
+            network.check_inputs(self._action_roles, name)
 
     def _forward_value_estimator_keys(self, **kwargs: Any) -> None:
         super()._forward_value_estimator_keys(**kwargs)
         if "critics" in vars(self):
-            self.critics.read_keys(self.tensor_keys)
+            self.critics.assign_keys(self.tensor_keys)
 
     def _default_out_keys(self) -> list[str]:
         factors = self.factors.values()

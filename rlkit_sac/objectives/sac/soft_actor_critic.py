@@ -31,7 +31,7 @@ from rlkit_sac import functional as F
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.ensemble import Members
-from rlkit_sac.objectives.batch import check_reward, cut_steps
+from rlkit_sac.objectives.batch import check_reward, find_sequence_ends
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.factors import PolicySample
@@ -99,8 +99,8 @@ class SoftActorCriticLoss(SACNetworks):
         next_sample = self._next_sample(transitions)
         sample = self._sample_policy(transitions.states)
         if self.entropy_centers:
-            self._update_entropy_centers(sample, next_sample, transitions.valid)
-        target = self._target(transitions, next_sample)
+            self._update_mean_log_probs(sample, next_sample, transitions.valid)
+        target = self._td_target(transitions, next_sample)
         states, batch = transitions.states, transitions.batch
         members = self._members(self.qvalue_network, self.qvalue_network_params)
         q_taken = self.critics.taken_values(members, states, batch, sample)
@@ -109,7 +109,7 @@ class SoftActorCriticLoss(SACNetworks):
         tensordict.set(self.tensor_keys.priority, priority)
         return transitions, sample, next_sample, critics
 
-    def _target(self, transitions: SACTransitions, next_sample: PolicySample) -> ValueEstimate:
+    def _td_target(self, transitions: SACTransitions, next_sample: PolicySample) -> ValueEstimate:
         r"""Return :math:`y = r + \gamma (1 - \text{terminated}) V(s')`, or the lambda-return.
 
         After a reward of n steps V(s') is discounted by :math:`\gamma^n`; the entropies of the
@@ -119,7 +119,7 @@ class SoftActorCriticLoss(SACNetworks):
         reward, steps = self._reward_and_steps(batch)
         terminated = batch.get(("next", self.tensor_keys.terminated)).bool()
         done = batch.get(("next", self.tensor_keys.done), None)
-        cut = None if done is None else cut_steps(done.bool(), transitions.valid)
+        cut = None if done is None else find_sequence_ends(done.bool(), transitions.valid)
         with torch.no_grad():
             next_value, bonus = self._next_value(transitions, next_sample, reward.shape[-1])
             outcome = StepOutcome(reward, terminated, cut, steps, next_value, bonus)

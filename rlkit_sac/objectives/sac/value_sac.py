@@ -17,7 +17,7 @@ from rlkit_sac import functional as F
 from rlkit_sac.config.loss import ContinuousLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, add_options
-from rlkit_sac.objectives.batch import check_values
+from rlkit_sac.objectives.batch import check_critic_values
 from rlkit_sac.objectives.checks import check_writes
 from rlkit_sac.objectives.contract import name_mismatched_entries
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
@@ -173,7 +173,7 @@ class ValueSACLoss(ContinuousSACLoss):
         params = getattr(self, f"{name}_params")
         with params.to_module(self.value_network, preserve_module_state=False):
             value = self._head(VALUE)(inputs).get(self.tensor_keys.value)
-        check_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, VALUE)
+        check_critic_values(value.unsqueeze(0), (*states.batch_size, reward_dim), reward_dim, VALUE)
         return value.to(self._reference.dtype)
 
     def _diagnostics(
