@@ -119,7 +119,7 @@ def make_rows(
 
 
 def with_nan(data: TensorDict) -> TensorDict:
-    """What a loss is given: NaN in the invalid steps."""
+    """What a loss is given: NaN in the invalid steps, and in states that no row begins with."""
     valid = data["collector", "mask"]
 
     def spoil(entry: Tensor) -> Tensor:
@@ -127,7 +127,12 @@ def with_nan(data: TensorDict) -> TensorDict:
             return entry
         return torch.where(_as(valid, entry), entry, torch.nan)
 
-    return data.exclude("begins").apply(spoil)
+    given = data.exclude("begins").apply(spoil)
+    for key in [key for key in data.keys() if "_state" in key]:  # noqa: SIM118
+        given[key][:, 1:] = torch.nan
+        given["next", key] = torch.full_like(data[key], torch.nan)
+    given["next", "is_init"] = ~data["is_init"]
+    return given
 
 
 class Head(nn.Module):

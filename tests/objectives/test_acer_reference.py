@@ -1,4 +1,4 @@
-"""ACER's losses and gradients against the formulas, step by step."""
+"""ACER's losses and gradients against the formulas, step by step, and their properties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.objectives import ACERLoss
-from tests.objectives.acer_networks import Networks, Noise, make_acer, make_segments
+from tests.objectives.acer_networks import (
+    NUM_ACTIONS,
+    Networks,
+    Noise,
+    make_acer,
+    make_segments,
+)
 from tests.objectives.acer_references import AcerOptions, reference
 
 SPACES = {
@@ -73,3 +79,59 @@ def test_coefficients(kind: str) -> None:
     options = AcerOptions(SPACES[kind][1], gamma=0.5, beta=0.3, policy_coef=2.0, critic_coef=3.0)
     for delta in (0.0, 0.1, 100.0):
         assert_equal(kind, replace(options, delta=delta), 3, 4)
+
+
+@pytest.mark.parametrize("c", [0.0, 0.3, 1.0, 3.0, 10.0])
+def test_the_expected_policy_gradient_has_no_bias(c: float) -> None:
+    """One step from one state: the mean over all actions, each with its probability of storage."""
+    torch.manual_seed(0)
+    loss, _ = make_acer("discrete", use_trust_region=False, truncation_threshold=c)
+    segments = make_segments("discrete", 1, 1, padded=False).expand(NUM_ACTIONS, 1).clone()
+    segments["action"] = torch.arange(NUM_ACTIONS).unsqueeze(-1)
+    # The reward makes every target the critic's own value of the action.
+    segments["next", "terminated"][:] = segments["next", "done"][:] = True
+    actor, critic = loss.policy().actor, loss.get_stateful_net("critic_network")
+    values = critic(segments[:1].clone())["action_value"][0, 0].detach()
+    segments["next", "reward"][:, 0, 0] = values
+    stored = segments["behavior", "logits"][0, 0].softmax(-1)
+    segments["priority_weight"] = stored.unsqueeze(-1)
+    pi = actor.get_dist(segments[0, 0].clone()).probs
+    wanted = torch.autograd.grad(-(pi * values).sum(), list(actor.parameters()))
+    found = torch.autograd.grad(loss(segments)["loss_actor"], list(actor.parameters()))
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_statistics(kind: str) -> None:
+    torch.manual_seed(12)
+    noise = Noise()
+    loss, nets = make_acer(
+        kind, sampler=noise, diagnostics=True, truncation_threshold=1.0, trust_region_delta=0.01
+    )
+    segments = make_segments(kind, 4, 6)
+    drawn = noise.fill(4, 6)
+    out = loss(segments)
+    valid = segments["collector", "mask"]
+    held = segments[valid]
+    plain = nets.actor(held["observation"])
+    if kind == "discrete":
+        index = held["action"].unsqueeze(-1)
+        stored = held["behavior", "logits"].log_softmax(-1).gather(-1, index)
+        ratio = (plain.log_softmax(-1).gather(-1, index) - stored).exp()
+    else:
+        normal = torch.distributions.Normal
+        stored = normal(held["behavior", "loc"], held["behavior", "scale"])
+        action = held["action"]
+        ratio = (normal(*plain).log_prob(action) - stored.log_prob(action)).sum(-1).exp()
+    torch.testing.assert_close(out["ratio"], ratio.mean().detach())
+    torch.testing.assert_close(out["truncated"], (ratio > 1).double().mean())
+    assert 0 < out["projected"] < 1
+    assert out["explained_variance"] < 1
+    loss.use_trust_region = False
+    noise.queue = list(drawn)
+    unprojected = loss(segments)
+    assert unprojected["projected"] == 0
+    torch.testing.assert_close(unprojected["loss_actor"], out["loss_actor"])
+    noise.queue = list(drawn)
+    on_policy = loss(segments, on_policy=True)
+    assert (on_policy["ratio"], on_policy["truncated"]) == (1, 0)

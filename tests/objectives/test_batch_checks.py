@@ -1,4 +1,4 @@
-"""What losses say of batches that lack an entry or hold a misshapen one."""
+"""What losses say of batches that lack an entry, hold a misshapen one, or fit other networks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from torchrl.data import Bounded
 from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.errors import BatchError
-from rlkit_sac.modules import SameActionPrior
+from rlkit_sac.modules import SameActionPrior, action_value_critic, categorical_actor
+from rlkit_sac.objectives import ACERLoss
 from tests.objectives.acer_networks import make_acer, make_segments
-from tests.objectives.losses import CONTINUOUS, DISCRETE, DISCRETE_KINDS, make_batch, own_loss
+from tests.objectives.losses import (
+    CONTINUOUS,
+    DISCRETE,
+    DISCRETE_KINDS,
+    KINDS,
+    make_batch,
+    own_loss,
+)
 
 REWARD, ENDS = ("next", "reward"), ("next", "terminated")
 
@@ -133,3 +141,44 @@ def test_a_one_step_target_does_not_ask_for_done():
     loss = own_loss("continuous").make_value_estimator(ValueEstimators.TD1)
     with pytest.raises(BatchError, match=r"done"):
         loss(sequence)
+
+
+# ------------------------------------------------------------------ other widths and types
+
+
+def acer():
+    actor = categorical_actor(4, 3, num_cells=[8])
+    return ACERLoss(actor, action_value_critic(4, 3, num_cells=[8]))
+
+
+def batch_of(kind):
+    data = make_batch("categorical" if kind == "acer" else kind, 5, 2)
+    data["next", "done"] = data["next", "terminated"]
+    data["behavior", "logits"] = torch.zeros(5, 2, 3)
+    return data
+
+
+@pytest.mark.parametrize("where", ["observation", ("next", "observation")])
+@pytest.mark.parametrize("kind", [*KINDS, "acer"])
+def test_an_entry_of_another_width_or_type_is_named(kind, where):
+    loss = acer() if kind == "acer" else own_loss(kind)
+    data = batch_of(kind)
+    loss(data.clone())
+    wide, double = torch.zeros(5, 2, 7), data[where].double()
+    for wrong, text in ((wide, r"shape \[5, 2, 7\]"), (double, r"type torch\.float64")):
+        spoiled = data.clone()
+        spoiled["observation"], spoiled["next", "observation"] = wrong, wrong
+        with pytest.raises(BatchError, match=rf"'observation'.*{text}.*wants \[5, 2, 4\] of torch"):
+            loss(spoiled)
+        with pytest.raises((BatchError, RuntimeError)) as error:
+            loss(data.clone().set(where, wrong))
+        assert isinstance(error.value, BatchError), error.value
+
+
+def test_so_it_is_where_a_loss_is_computed_alone():
+    loss = own_loss("continuous")
+    data = batch_of("continuous")
+    data["observation"] = torch.zeros(5, 2, 7)
+    for alone in (loss.qvalue_loss, loss.actor_loss, loss.alpha_loss):
+        with pytest.raises(BatchError, match=r"'observation' has the shape \[5, 2, 7\]"):
+            alone(data.clone())

@@ -8,16 +8,6 @@ import torch
 from tests.objectives.comparison import assert_same, losses_of
 from tests.objectives.losses import CONTINUOUS, DISCRETE, KINDS, make_batch, own_loss
 
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_batch_gains_its_priority_and_nothing_else(kind):
-    data = make_batch(kind, 5)
-    before = data.clone()
-    own_loss(kind)(data)
-    assert set(data.keys(True, True)) == {*before.keys(True, True), "td_error"}
-    assert (data.exclude("td_error") == before).all()
-
-
 LOSSES = {
     "continuous": ["loss_actor", "loss_qvalue", "loss_alpha"],
     "boltzmann": ["loss_qvalue", "loss_alpha"],

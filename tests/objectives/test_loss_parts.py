@@ -138,14 +138,14 @@ def test_a_part_alone_is_its_entry_of_forward(kind, options) -> None:
 @pytest.mark.usefixtures("fixed_draws")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mask", [False, True])
-def test_the_critic_loss_alone_writes_the_priority(kind, mask) -> None:
+def test_the_batch_gains_the_priority_of_the_critics_and_nothing_else(kind, mask) -> None:
     loss, data = problem(kind, mask=mask)
     wanted = data.clone()
     loss(wanted)
-    for part in PARTS[kind]:
+    for part in ["", *PARTS[kind]]:
         after = data.clone()
-        _, metadata = getattr(loss, f"{part}_loss")(after)
-        written = {"td_error"} if part == "qvalue" else set()
+        _, metadata = getattr(loss, f"{part}_loss")(after) if part else (loss(after), {})
+        written = {"td_error"} if part in ("", "qvalue") else set()
         assert set(after.keys(True, True)) == set(data.keys(True, True)) | written
         for key, value in data.items(True, True):
             torch.testing.assert_close(after[key], value, rtol=0, atol=0, equal_nan=True)

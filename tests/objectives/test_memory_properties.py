@@ -15,7 +15,6 @@ from tests.objectives.memory_references import (
     make_rows,
     memory_of,
     recurrent_loss,
-    with_nan,
 )
 
 EVERY = ("actor", "critic", "value")
@@ -34,26 +33,6 @@ def rows_of(kind: str, cells: str = "gru", layers: int = 1, stored=EVERY) -> Ten
 def call(loss: LossModule, data: TensorDict) -> dict[str, Tensor]:
     torch.manual_seed(2)
     return results(loss, data)
-
-
-def states_in(data: TensorDict) -> list:
-    return [key for key in data.keys() if "_state" in key]  # noqa: SIM118
-
-
-# ------------------------------------------------------------------ what does not count
-
-
-@pytest.mark.parametrize("cells", ["gru", "lstm"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_padding_states_within_rows_and_what_is_remembered_after_a_step_are_not_read(kind, cells):
-    loss, data = make_loss(kind, cells), rows_of(kind, cells)
-    wanted = call(loss, data.exclude("begins"))
-    other = with_nan(data)
-    for key in states_in(data):
-        other[key][:, 1:] = torch.nan
-        other["next", key] = torch.full_like(data[key], torch.nan)
-    other["next", "is_init"] = ~data["is_init"]
-    assert_same(call(loss, other), wanted, rtol=0, atol=0)
 
 
 # ------------------------------------------------------------------ the first step of a row

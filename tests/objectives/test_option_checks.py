@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torchrl.data import Bounded, Categorical, OneHot
@@ -10,7 +12,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules import UniformPrior, action_value_critic, categorical_actor, hybrid_critic
 from rlkit_sac.objectives import DiscreteSACLoss, HybridSACLoss
 from tests.objectives.losses import CONTINUOUS, box_actor, foreign_actor, make_batch, own_loss
-from tests.objectives.prior_references import BOX, INDEX
+from tests.objectives.prior_references import BOX, HYBRID, INDEX
 
 CONTINUOUS_REFUSED = {
     "reward weights of a scalar": ({"reward_weights": [1.0]}, "the reward is a scalar"),
@@ -111,3 +113,24 @@ def test_the_number_of_actions_comes_from_the_spec_or_from_the_critics():
     silent.load_state_dict(declared.state_dict())
     data = make_batch("boltzmann", 6)
     assert silent(data.clone())["loss_alpha"] == declared(data.clone())["loss_alpha"]
+
+
+def test_the_temperature_aims_at_the_divergence():
+    assert own_loss("continuous", prior_network=UniformPrior(BOX)).target_entropy == -6.0
+    loss = own_loss("continuous", prior_network=UniformPrior(BOX), target_kld_per_dim=0.5)
+    assert loss.target_entropy == -1.0
+    assert (
+        own_loss("continuous", prior_network=UniformPrior(BOX), fixed_alpha=True).target_entropy
+        is None
+    )
+    loss = own_loss("boltzmann", prior_network=UniformPrior(INDEX))
+    assert loss.target_entropy == pytest.approx(-0.5 * math.log(3))
+    loss = own_loss("boltzmann", prior_network=UniformPrior(INDEX), target_kld_discrete=math.log(3))
+    assert loss.target_entropy == -math.log(3)
+    loss = own_loss(
+        "hybrid",
+        prior_network=UniformPrior(HYBRID),
+        target_kld_discrete=0.1,
+        target_kld_per_dim=2.0,
+    )
+    assert (loss.target_entropy_discrete, loss.target_entropy_continuous) == (-0.1, -4.0)

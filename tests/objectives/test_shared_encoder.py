@@ -13,14 +13,17 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import (
+    MaskedCritic,
     ObservationNormalizer,
     PolicyPrior,
+    action_value_critic,
+    hybrid_critic,
     observation_encoder,
     state_action_critic,
     state_critic,
     tanh_gaussian_actor,
 )
-from rlkit_sac.objectives import ContinuousSACLoss, ValueSACLoss
+from rlkit_sac.objectives import ContinuousSACLoss, DiscreteSACLoss, ValueSACLoss
 from tests.modules.test_encoders import MIXED, states
 from tests.objectives.comparison import assert_close, check, results
 from tests.objectives.losses import loss_class, networks_of
@@ -195,3 +198,42 @@ def test_networks_that_cannot_share_an_encoder_are_refused(message: str) -> None
     loss_class = ValueSACLoss if len(networks) == 2 else ContinuousSACLoss
     with pytest.raises(ConfigError, match=message):
         loss_class(tanh_gaussian_actor(SHARED, **BOX), *networks, encoder_network=encoder)
+
+
+# ------------------------------------------------------------------ encoders of each network
+
+
+INPUTS: Any = {"layout": MIXED, "features": 10}  # of each image: 25 with the vector
+
+
+def test_copies_of_critics_have_encoders_of_their_own_that_learn() -> None:
+    loss = DiscreteSACLoss(action_value_critic(INPUTS, 3, num_cells=[9]))
+    weights = [w for name, w in loss.named_parameters() if "layers" in name and "weight" in name]
+    assert len(weights) == 4
+    batch = make_rows("boltzmann", 2, 4)
+    batch["observation"], batch["next", "observation"] = (
+        each["observation"].float() for each in (batch, batch["next"])
+    )
+    batch["next", "reward"] = batch["next", "reward"].float()
+    loss(batch)["loss_qvalue"].backward()
+    for weight in weights:
+        assert weight.shape[0] == 2
+        assert not torch.equal(weight[0], weight[1])
+        assert all(each.abs().sum() > 0 for each in weight.grad)
+
+
+def test_a_masked_critic_encodes_a_state_once_for_all_actions() -> None:
+    critic = hybrid_critic(INPUTS, 3, 2, num_cells=[9])
+    convolutions = [each for each in critic.modules() if isinstance(each, nn.Conv2d)]
+    sizes: list[int] = []
+    for each in convolutions:
+        each.register_forward_hook(lambda _, inputs, __: sizes.append(len(inputs[0])))
+    mask = torch.tensor([[True, False, True], [False, True, False]])
+    data = states(4)
+    data["action", "continuous"] = torch.randn(4, 3)
+    found = MaskedCritic(critic, mask)(data.clone())["action_value"]
+    assert sizes == [4, 4]
+    for place, own in enumerate(mask):
+        one = data.clone()
+        one["action", "continuous"] = one["action", "continuous"] * own
+        torch.testing.assert_close(found[:, place], critic(one)["action_value"][:, place])
