@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tensordict import TensorDict
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.files import join_state, split_state
-from rlkit_sac.runs.log import MetricsAverage, TrainingLog
+from rlkit_sac.runs.log import MetricsAverage, TrainingLog, final_summary
 from rlkit_sac.runs.loggers import ProgressBar
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
@@ -203,3 +204,20 @@ def test_mean_minimum_and_maximum(values: list[float]) -> None:
     assert found["minimum"] == found["q"]
     assert found["q_min"] == min(values)
     assert found["q_max"] == max(values)
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "text"),
+    [
+        ({}, "none"),
+        ({400: (-150.0, 0.0, 1, None)}, "-150.00 (1 episode at frame 400)"),
+        ({400: (-150.0, 2.5, 3, None)}, "-150.00 ± 2.50 (3 episodes at frame 400)"),
+        ({9: (-2.0, 1.0, 4, 0.75)}, "-2.00 ± 1.00, success rate 0.75 (4 episodes at frame 9)"),
+    ],
+)
+def test_a_deviation_needs_several_episodes(evaluations: Any, text: str) -> None:
+    bar: Any = SimpleNamespace()
+    log = TrainingLog(bar, bar, (), started=0.0)
+    log.evaluations = evaluations
+    lines = final_summary(Path("runs"), log).splitlines()
+    assert lines[:2] == [f"last evaluation  {text}", f"best evaluation  {text}"]

@@ -12,7 +12,6 @@ from torchrl.objectives import DQNLoss, HardUpdate, LossModule, SACLoss, SoftUpd
 
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
 from rlkit_sac.objectives import ContinuousSACLoss
-from rlkit_sac.runs.files import join_state, split_state
 from rlkit_sac.updates import LossStep, TargetStep, Update
 from tests.objectives.losses import make_batch
 from tests.objectives.networks import make_data
@@ -101,55 +100,6 @@ def test_only_scalars_of_a_loss_are_scalars_of_its_update() -> None:
     assert update(sac_batch()).keys() == {"loss_actor", "loss_qvalue", "grad_norm_all"}
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize("fused", [False, True])
-def test_an_ordered_update_is_the_loop_one_would_write(fused: bool, recompute: bool) -> None:
-    order = ("alpha", "qvalue", "actor")
-    prefixes = {
-        "actor": "actor_network_params",
-        "qvalue": "qvalue_network_params",
-        "alpha": "log_alpha",
-    }
-
-    def groups(loss: LossModule) -> dict[str, list[Tensor]]:
-        return {
-            name: [p for key, p in loss.named_parameters() if key.startswith(prefix)]
-            for name, prefix in prefixes.items()
-        }
-
-    ours, theirs = continuous_sac().double(), continuous_sac().double()
-    make = adam(fused)
-    update = Update(
-        ours,
-        {name: make(parameters) for name, parameters in groups(ours).items()},
-        [*(LossStep((f"loss_{name}",), (name,)) for name in order), TargetStep()],
-        target_updater=SoftUpdate(ours, tau=0.1),
-        recompute=recompute,
-    )
-    torch.manual_seed(2)
-    for _ in range(5):
-        update(sac_batch(torch.float64))
-
-    parameters = groups(theirs)
-    optimizers = {name: make(own) for name, own in parameters.items()}
-    targets = SoftUpdate(theirs, tau=0.1)
-    torch.manual_seed(2)
-    for _ in range(5):
-        batch = sac_batch(torch.float64)
-        if not recompute:
-            # Every loss trains its own parameters alone, so one backward gives each its gradient.
-            theirs.zero_grad()
-            out = theirs(batch)
-            sum(out[name] for name in LOSSES).backward()
-        for name in order:
-            if recompute:
-                theirs.zero_grad()
-                theirs(batch)[f"loss_{name}"].backward()
-            optimizers[name].step()
-        targets.step()
-    assert_same(ours, theirs, 1e-12)
-
-
 def test_it_runs_a_dqn_loss_of_torchrl() -> None:
     def make() -> DQNLoss:
         torch.manual_seed(1)
@@ -185,29 +135,3 @@ def test_it_runs_a_dqn_loss_of_torchrl() -> None:
         if number % 2 == 0:
             targets.step()
     assert_same(ours, theirs, 1e-6)
-
-
-@pytest.mark.parametrize("period", [1, 3])
-def test_an_update_goes_on_where_its_state_was(period):
-    def make():
-        torch.manual_seed(0)
-        loss = ContinuousSACLoss(*networks())
-        steps = [LossStep(LOSSES, ("all",)), TargetStep(period)]
-        adam = torch.optim.Adam(loss.parameters(), 1e-2, fused=True)
-        return loss, Update(loss, {"all": adam}, steps, target_updater=SoftUpdate(loss, tau=0.1))
-
-    loss, update = make()
-    for _ in range(4):
-        update(sac_batch())
-    state = join_state(*split_state({"loss": loss.state_dict(), "update": update.state_dict()}))
-    torch.manual_seed(1)
-    for _ in range(3):
-        update(sac_batch())
-    again, further = make()
-    again.load_state_dict(state["loss"])
-    further.load_state_dict(state["update"])
-    assert further.count == 4
-    torch.manual_seed(1)
-    for _ in range(3):
-        further(sac_batch())
-    assert_same(again, loss, 0)

@@ -206,31 +206,6 @@ def test_losses_warn_of_ends_that_are_not_done(n: int) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", ["continuous", "boltzmann", "categorical", "hybrid", "value"])
-def test_losses_discount_the_value_by_the_steps_of_each_row(kind: str) -> None:
-    torch.manual_seed(0)
-    frames, value = make_data(kind, 9), 2.0
-    frames["next", "terminated"] = (torch.arange(9) == 3).unsqueeze(-1)
-    frames["next", "done"] = frames["next", "terminated"] | (torch.arange(9) == 6).unsqueeze(-1)
-    frames[TRAJECTORY] = torch.tensor([0] * 4 + [1] * 3 + [2] * 2)
-    rows = NStepTransform(N, GAMMA).inv(frames)
-    loss = own_loss(kind, gamma=GAMMA, fixed_alpha=True, alpha_init=1e-12).double()
-    name = "value" if kind == "value" else "qvalue"
-    loss.qvalue_network_params.data.zero_()  # so that its error is its target
-    targets = getattr(loss, f"target_{name}_network_params")
-    for key, entry in targets.items(True, True):
-        entry.data.fill_(value if key[-1] == "bias" else 0.0)
-    loss(rows)
-    wanted = []
-    for t in range(7):
-        window = range(t, min(t + N, 4 if t < 4 else 7))
-        total = sum(GAMMA ** (k - t) * frames["next", "reward"][k].item() for k in window)
-        wanted.append(total + GAMMA ** len(window) * value * (window[-1] != 3))
-    assert rows["steps_to_next_obs"].tolist() == [3, 3, 2, 1, 3, 2, 1]
-    wanted = 2**0.5 * torch.tensor(wanted).double().abs()  # of two critics
-    torch.testing.assert_close(rows["td_error"].flatten(), wanted, rtol=1e-6, atol=1e-6)
-
-
 def test_other_buffers_refuse_them() -> None:
     example = frames_of_both()[0, 0]
     sampler = SliceSampler(2, capacity=9, num_envs=1)

@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from tensordict import TensorDict
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
 from rlkit_sac.data.replay import trajectories
-from tests.data.collect.test_light_collector import assert_same
 
 EXAMPLE = TensorDict(
     env=torch.tensor(0), step=torch.tensor(0), is_init=torch.tensor([True]), nested={"a": 0.0}
@@ -171,21 +169,3 @@ def test_a_sampler_goes_on_from_its_state(seen: bool) -> None:
             replay.extend(batch)
         for name in ("step", "env"):
             assert torch.equal(found[0][name], found[1][name])
-
-
-def test_the_packed_buffer_samples_as_torchrls_does() -> None:
-    stream = Stream(2, 3)
-    batches = [stream.batch().reshape(-1) for _ in range(30)]
-    packed = make_replay(stream, length=4, capacity=40)
-    plain = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(40),
-        sampler=TrajectorySampler(4, capacity=40, num_envs=2, frames_per_batch=6),
-        batch_size=8,
-    )
-    for number, batch in enumerate(batches):
-        found = []
-        for replay in (packed, plain):
-            replay.extend(batch)
-            torch.manual_seed(number)
-            found.append(replay.sample())
-        assert_same(*found)

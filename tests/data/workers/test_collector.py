@@ -153,29 +153,19 @@ def test_workers_that_keep_dying(faulty: int | None, capsys: pytest.CaptureFixtu
     assert re.search(warned, capsys.readouterr().err)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_state_goes_on_in_other_workers(mode: Any) -> None:
-    torch.manual_seed(0)
-    policy = tanh_gaussian_actor(3, [-1.0], [1.0], num_cells=[8])
-    with collecting(pendulum(), policy, mode=mode) as first:
+@pytest.mark.slow  # synchronous ones: tests/recipes/test_workers.py
+def test_a_state_goes_on_in_other_asynchronous_workers() -> None:
+    with collecting(pendulum(), mode="async") as first:
         batches = iter(first)
-        seen = [next(batches).clone() for _ in range(5)]
-        state, generator = first.state_dict(), torch.get_rng_state()
-        wanted = [batch.clone() for batch in batches]
-    with collecting(pendulum(), policy, mode=mode) as second:
+        seen = torch.cat([next(batches).clone() for _ in range(5)])
+        state = first.state_dict()
+    with collecting(pendulum(), mode="async") as second:
         second.load_state_dict(state)
-        torch.set_rng_state(generator)
-        found = [batch.clone() for batch in second]
+        found = torch.cat([batch.clone() for batch in second])
         assert second.frames == 200
-        assert bool(second.inexact_reasons) == (mode == "async")
-    assert len(found) == len(wanted) == 15
-    if mode == "sync":
-        for own, expected in zip(found, wanted, strict=True):
-            assert_same(own, expected)
-        return
-    joint = torch.cat([batch["collector", "traj_ids"].unique() for batch in found])
-    assert joint.min() > torch.cat(seen)["collector", "traj_ids"].max()
+        assert second.inexact_reasons
+    assert len(found) == 150
+    assert found["collector", "traj_ids"].min() > seen["collector", "traj_ids"].max()
 
 
 @pytest.mark.slow
