@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
 
 from rlkit_sac.envs import closing_env, make_env
@@ -12,17 +9,9 @@ from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.errors import EnvironmentFault
 
 
-@pytest.fixture(autouse=True)
-def _faulty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes ``faulty:Faulty-v0`` an id."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.delitem(sys.modules, "faulty", raising=False)
-    gym.registry.pop("Faulty-v0", None)
-
-
 def fault(**options: Any) -> Exception:
     with (
-        closing_env(make_env("faulty:Faulty-v0", seed=3, **options)) as env,
+        closing_env(make_env("tests.envs.faulty:Faulty-v0", seed=3, **options)) as env,
         pytest.raises(EnvironmentFault) as info,
     ):
         env.rollout(20, break_when_any_done=False)

@@ -209,10 +209,10 @@ def test_a_run_ended_while_compiling_goes_on_as_if_it_had_not_been(tmp_path, rec
 
 
 def test_a_second_signal_ends_an_environment_that_does_not_answer(tmp_path):
-    environment = ENVIRONMENT | {"PYTHONPATH": f"{ENVIRONMENT['PYTHONPATH']}:{HERE}"}
-    options = ("--env.id", "hanging_env:Hanging-v0", "--env.max_episode_steps", "100")
-    options = (*SHORT, *options, "--collector.total_frames", "400")
-    with processes.Process(SAC, *options, cwd=tmp_path, env=environment) as process:
+    task = ("--env.id", "tests.envs.faulty:Faulty-v0", "--env.max_episode_steps", "100")
+    fault = ("--env.kwargs", "{how: hang, step: 40, once: hangs}")
+    frames = ("--collector.total_frames", "400", "--evaluation.interval", "400")
+    with start(tmp_path, *SHORT, *task, *fault, *frames) as process:
         wait_for((tmp_path / "hangs").exists, process)
         os.killpg(process.pid, signal.SIGINT)
         wait_for(lambda: "stopping" in process.stderr.read(), process)
@@ -221,5 +221,5 @@ def test_a_second_signal_ends_an_environment_that_does_not_answer(tmp_path):
         assert process.returncode == 130
     path = only_run(tmp_path)
     assert json.loads((path / "run.json").read_text())["status"] == "interrupted"
-    assert newest(path).frames == 110
+    assert newest(path).frames == 100
     assert_all_ended(process.pid)

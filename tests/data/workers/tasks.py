@@ -1,54 +1,12 @@
-"""Environments of workers that fail, die or wait; Ray's processes import them by name."""
+"""Environments of workers; Ray's processes import the function by name."""
 
-from __future__ import annotations
-
-import os
-import signal
-import time
-from pathlib import Path
 from typing import Any
 
-from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.envs.registration import EnvSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs import make_env
-
-
-class Faulty(PendulumEnv):
-    """Fails in the fifth step of its second episode.
-
-    Args:
-        how: "raise", "nan", "kill", "hang", or "" for never.
-        once: the file that is made then; where it is there already, nothing happens.
-    """
-
-    def __init__(self, how: str = "", once: str | None = None) -> None:
-        super().__init__()
-        self.how, self.once, self.resets, self.steps = how, once, 0, 0
-
-    def reset(self, **options: Any) -> Any:
-        self.resets += 1
-        self.steps = 0
-        return super().reset(**options)
-
-    def step(self, action: Any) -> Any:
-        self.steps += 1
-        observation, reward, *others = super().step(action)
-        if (self.resets, self.steps) == (2, 5):
-            if self.once is not None:
-                if Path(self.once).exists():
-                    return observation, reward, *others
-                Path(self.once).touch()
-            if self.how == "raise":
-                raise ZeroDivisionError("division by zero")
-            if self.how == "nan":
-                reward = float("nan")
-            if self.how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if self.how == "hang":
-                time.sleep(600)
-        return observation, reward, *others
+from tests.envs.faulty import Faulty
 
 
 def create(

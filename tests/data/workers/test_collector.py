@@ -98,7 +98,7 @@ def test_synchronous_workers_are_one_process_also_where_an_environment_fails() -
         r"raised ZeroDivisionError: division by zero in step 5 of its episode 1 \(",
         line,
     )
-    assert "tasks.py" in trace[1]
+    assert "faulty.py" in trace[1]
     assert trace == describe_failure(expected_fault).splitlines()[:-1]
 
 
