@@ -12,6 +12,7 @@ from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import ActorValueOperator, IndependentNormal, ProbabilisticActor
 
 from rlkit_sac.action_bounds import check_bounds
+from rlkit_sac.modules.blueprints import record_arguments
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples
 from rlkit_sac.modules.encoders import EncoderOptions
@@ -24,10 +25,9 @@ from rlkit_sac.modules.layers import (
     perceptron,
     state_inputs,
 )
-from rlkit_sac.modules.notes import note_arguments
 
 
-@note_arguments
+@record_arguments
 def tanh_gaussian_actor(
     observation_dim: int | EncoderOptions,
     action_low: Sequence[float],
@@ -94,7 +94,7 @@ def tanh_gaussian_actor(
     )
 
 
-@note_arguments
+@record_arguments
 def gaussian_actor(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -164,7 +164,7 @@ def gaussian_policy(network: nn.Module, action_dim: int, state: StateInputs) -> 
     )
 
 
-@note_arguments
+@record_arguments
 def categorical_actor(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -225,7 +225,7 @@ def categorical_policy(
     )
 
 
-@note_arguments
+@record_arguments
 def categorical_actor_critic(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -261,7 +261,7 @@ def categorical_actor_critic(
     return ActorValueOperator(trunk, policy, critic)
 
 
-@note_arguments
+@record_arguments
 def gaussian_actor_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -319,7 +319,7 @@ def gaussian_actor_critic(
     return ActorValueOperator(trunk, policy, critic)
 
 
-@note_arguments
+@record_arguments
 def policy_operator(actor_critic: ActorValueOperator) -> ProbabilisticTensorDictSequential:
     """Return the actor of an actor and a critic that share a trunk.
 

@@ -24,7 +24,7 @@ from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
-from rlkit_sac.modules.notes import note_property
+from rlkit_sac.modules.blueprints import blueprint_property
 
 ActionKind = Literal["discrete", "continuous"]
 
@@ -130,7 +130,7 @@ class BehaviorPolicy(TensorDictModuleBase):
         keys = (actor.dist_sample_keys[0], *self.behavior_keys, *self._next_keys)
         self.out_keys = [unravel_key(key) for key in keys]
 
-    note = note_property("actor", "behavior_keys", "mask_key")
+    blueprint = blueprint_property("actor", "behavior_keys", "mask_key")
 
     @dispatch(auto_batch_size=False)
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -139,7 +139,7 @@ class BehaviorPolicy(TensorDictModuleBase):
         parameters = distribution_parameters(self._dist(states))
         next_states = (states[key] for key in self._next_keys)
         if exploration_type() is ExplorationType.RANDOM:
-            action = _sample(*parameters)
+            action = _draw_action(*parameters)
         else:
             action = parameters[0].argmax(-1) if self.kind == "discrete" else parameters[0].clone()
         for key, value in zip(self.out_keys, (action, *parameters, *next_states), strict=True):
@@ -210,12 +210,12 @@ class RandomBehavior(TensorDictModuleBase):
         if self.mask_key is not None:
             allowed = read_action_mask(tensordict, self.mask_key, parameters[0])
             parameters = [normalized_log_prob(parameters[0], allowed)]
-        for key, value in zip(self.out_keys, (_sample(*parameters), *parameters), strict=True):
+        for key, value in zip(self.out_keys, (_draw_action(*parameters), *parameters), strict=True):
             tensordict.set(key, value.clone())
         return tensordict
 
 
-def _sample(parameter: Tensor, scale: Tensor | None = None) -> Tensor:
+def _draw_action(parameter: Tensor, scale: Tensor | None = None) -> Tensor:
     """Sample an action from logits, or from a mean and a standard deviation."""
     if scale is None:
         return sample_categorical(parameter)

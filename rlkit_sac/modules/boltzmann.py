@@ -17,10 +17,10 @@ from torchrl.envs.utils import ExplorationType, exploration_type
 from rlkit_sac import functional as F
 from rlkit_sac.functional.sac import CriticReduction
 from rlkit_sac.modules.allowed_actions import read_action_mask
+from rlkit_sac.modules.blueprints import Blueprint, make_blueprint
 from rlkit_sac.modules.critics import RewardWeights
 from rlkit_sac.modules.memory import next_key, policy_states
 from rlkit_sac.modules.normalization import restore_observation
-from rlkit_sac.modules.notes import Note, make_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.temperature import Temperature
 
@@ -96,12 +96,12 @@ class BoltzmannPolicy(TensorDictModuleBase):
         self.out_keys = [action_key, *(next_key(key) for key in self._states)]
 
     @property
-    def note(self) -> Note | None:
-        """The builder and the arguments of this policy, see :mod:`rlkit_sac.modules.notes`."""
+    def blueprint(self) -> Blueprint | None:
+        """The builder and the arguments of this policy, see :mod:`rlkit_sac.modules.blueprints`."""
         parameter = next(self.critics.parameters(), None)
         if parameter is None:
             return None
-        return make_note(
+        return make_blueprint(
             "BoltzmannPolicy",
             critic=self.critics,
             num_qvalue_nets=len(parameter),
@@ -115,11 +115,11 @@ class BoltzmannPolicy(TensorDictModuleBase):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the action into ``tensordict`` and return it."""
-        value, states = self._evaluate(tensordict)
+        value, states = self._evaluate_critics(tensordict)
         if exploration_type() is ExplorationType.RANDOM:
             action = F.sample_categorical(self._log_prob(tensordict, value))
         elif self.prior is None:
-            action = F.mask_logits(value, self._allowed(tensordict, value)).argmax(-1)
+            action = F.mask_logits(value, self._action_mask(tensordict, value)).argmax(-1)
         else:
             action = self._log_prob(tensordict, value).argmax(-1)
         for key, entry in zip(self.out_keys, (action, *states), strict=True):
@@ -132,21 +132,21 @@ class BoltzmannPolicy(TensorDictModuleBase):
         return Categorical(logits=self._log_prob(tensordict, value), validate_args=False)
 
     def _log_prob(self, states: TensorDictBase, value: Tensor) -> Tensor:
-        log_prior, allowed = None, self._allowed(states, value)
+        log_prior, allowed = None, self._action_mask(states, value)
         if self.prior is not None:
             key = self.out_keys[0]
             raw = restore_observation(states)
             log_prior = self.prior.log_prob_of_each_action(raw, value.shape[-1], key, allowed)
         return F.boltzmann_log_prob(value, self.alpha(), log_prior, allowed)
 
-    def _allowed(self, states: TensorDictBase, value: Tensor) -> Tensor | None:
+    def _action_mask(self, states: TensorDictBase, value: Tensor) -> Tensor | None:
         return read_action_mask(states, self.mask_key, value)
 
     def action_value(self, tensordict: TensorDictBase) -> Tensor:
         """Return the value ``[*, K]`` of each action, reduced over critics and rewards."""
-        return self._evaluate(tensordict)[0]
+        return self._evaluate_critics(tensordict)[0]
 
-    def _evaluate(self, tensordict: TensorDictBase) -> tuple[Tensor, list[Tensor]]:
+    def _evaluate_critics(self, tensordict: TensorDictBase) -> tuple[Tensor, list[Tensor]]:
         """Return the values, and the states of the critics' memories after the step."""
         states = tensordict.select(*self.critics.in_keys, strict=not self._states)
         memory_keys = [key for key in self._states if key in states.keys(True)]

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import mean_over_atoms
+from rlkit_sac.modules.blueprints import record_arguments
 from rlkit_sac.modules.encoders import EncoderOptions
 from rlkit_sac.modules.layers import MemoryOptions, perceptron, state_inputs
-from rlkit_sac.modules.notes import note_arguments
 
 #: The entry for the logits of critics that describe a value by a distribution.
 VALUE_LOGITS = "value_logits"
@@ -23,7 +23,7 @@ VALUE_LOGITS = "value_logits"
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
-@note_arguments
+@record_arguments
 def state_action_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -74,7 +74,7 @@ def state_action_critic(
     state = state_inputs(observation_dim, memory, "critic")
     network = perceptron(
         state.size + action_dim,
-        _outputs(None, reward_dim, atoms),
+        _output_shape(None, reward_dim, atoms),
         num_cells,
         activation,
         layer_norm=layer_norm,
@@ -84,7 +84,7 @@ def state_action_critic(
     return state.precede(*_heads(network, [*state.keys, "action"], "state_action_value", atoms))
 
 
-@note_arguments
+@record_arguments
 def state_critic(
     observation_dim: int | EncoderOptions,
     *,
@@ -121,7 +121,7 @@ def state_critic(
     return state.precede(TensorDictModule(network, state.keys, ["state_value"]))
 
 
-@note_arguments
+@record_arguments
 def action_value_critic(
     observation_dim: int | EncoderOptions,
     num_actions: int,
@@ -166,14 +166,14 @@ def action_value_critic(
     torch.Size([5, 2])
     """
     state = state_inputs(observation_dim, memory, "critic")
-    outputs = _outputs(num_actions, reward_dim, atoms)
+    outputs = _output_shape(num_actions, reward_dim, atoms)
     network = perceptron(
         state.size, outputs, num_cells, activation, layer_norm=layer_norm, dropout=dropout
     )
     return state.precede(*_heads(network, state.keys, "action_value", atoms))
 
 
-@note_arguments
+@record_arguments
 def hybrid_critic(
     observation_dim: int | EncoderOptions,
     action_dim: int,
@@ -230,7 +230,7 @@ def hybrid_critic(
     if action_layer not in ("first", "last"):
         raise ConfigError(f"action_layer {action_layer!r} is not 'first' or 'last'")
     options: dict[str, Any] = {"layer_norm": layer_norm, "dropout": dropout}
-    outputs, action = _outputs(num_actions, reward_dim, atoms), ("action", "continuous")
+    outputs, action = _output_shape(num_actions, reward_dim, atoms), ("action", "continuous")
     if action_layer == "first" or len(num_cells) < 2:
         network = perceptron(state.size + action_dim, outputs, num_cells, activation, **options)
         return state.precede(*_heads(network, [*state.keys, action], "action_value", atoms))
@@ -263,7 +263,7 @@ def stack_critics(critics: Sequence[ModuleT]) -> ModuleT:
     return stacked
 
 
-def _outputs(num_actions: int | None, reward_dim: int, atoms: int | None) -> int | torch.Size:
+def _output_shape(num_actions: int | None, reward_dim: int, atoms: int | None) -> int | torch.Size:
     if atoms is not None and (atoms < 2 or reward_dim > 1):
         raise ConfigError(
             "critic_atoms must be null for vector rewards, and two or more for others: got "

@@ -14,7 +14,7 @@ from torch.distributions import Distribution
 from torchrl.modules import IndependentNormal
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.structure import split_network
+from rlkit_sac.modules.structure import split_at_reader
 
 #: A function that draws n samples ``[n, *, D]`` from a distribution.
 Sampler: TypeAlias = Callable[[Distribution, int], Tensor]
@@ -135,7 +135,7 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         samples = self.sampler(dist, self.num_samples).detach()
         actions = torch.cat([action.unsqueeze(0), samples.to(action.dtype)])
         states = states.select(*self._advantage_state_keys)
-        state_parts, action_parts = split_network(self.advantage_network, self.action_key)
+        state_parts, action_parts = split_at_reader(self.advantage_network, self.action_key)
         for part in state_parts:  # such as an encoder, once for all actions
             states = part(states)
         inputs = states.expand(len(actions), *states.batch_size).set(self.action_key, actions)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.notes import note_arguments
+from rlkit_sac.modules.blueprints import record_arguments
 
 EncoderKind = Literal["auto", "none", "small", "nature", "impala"]
 
@@ -44,7 +44,7 @@ class EncoderOptions(TypedDict, total=False):
     features: int | None
 
 
-@note_arguments
+@record_arguments
 def observation_encoder(
     layout: Layout, kind: EncoderKind = "auto", features: int | None = None
 ) -> TensorDictModule:
@@ -83,10 +83,10 @@ def observation_encoder(
     return TensorDictModule(ObservationEncoder(layout, kind, features), keys, ["features"])
 
 
-def is_vector(layout: Layout) -> bool:
+def is_single_vector(layout: Layout) -> bool:
     """Return whether the observation is a single vector.
 
-    >>> is_vector([{"key": "observation", "shape": [3]}])
+    >>> is_single_vector([{"key": "observation", "shape": [3]}])
     True
     """
     return len(layout) == len(layout[0]["shape"]) == 1

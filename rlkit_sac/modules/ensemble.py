@@ -20,10 +20,10 @@ from rlkit_sac.modules.masked_critic import ParameterMask, check_mask, write_mas
 from rlkit_sac.modules.structure import (
     Layers,
     check_same_structure,
-    find_path,
-    flat_parts,
+    flatten_sequences,
     perceptron_layers,
     refuse_batch_norm,
+    submodule_name,
 )
 
 
@@ -174,11 +174,11 @@ class EnsembleOutput:
     ) -> EnsembleOutput:
         """Find the perceptrons in a part of a network. The arguments are the attributes."""
         chain: list[Perceptron] = []
-        for step in flat_parts(part, plain=True):
+        for step in flatten_sequences(part, plain=True):
             layers = perceptron_layers(step)
             if layers is None:
                 break
-            path = find_path(step, network)
+            path = submodule_name(step, network)
             chain.append(Perceptron(cast(TensorDictModule, step), *layers, path))
             if unravel_key(step.out_keys[0]) == key:
                 if masked_action is None or _reads_masked_action(chain, masked_action[0]):
@@ -246,7 +246,7 @@ def evaluate_perceptrons(
         The outputs ``[R, *, …]``.
     """
     batch = inputs.shape[:-1] if shared else inputs.shape[1:-1]
-    out = _run_layers(layers, weights, _columns(inputs, shared)).mT
+    out = _run_layers(layers, weights, _as_columns(inputs, shared)).mT
     return out.reshape(out.shape[0], *batch, *(shape or out.shape[-1:]))
 
 
@@ -285,9 +285,9 @@ def evaluate_masked_perceptrons(
     shape = perceptron.shape or outputs.shape[1:2]
     check_mask(mask.mask, shape[0], action.shape[-1])
     state_part = _linear(
-        weight[..., :features], weights.get(f"{first}.bias"), _columns(inputs, shared)
+        weight[..., :features], weights.get(f"{first}.bias"), _as_columns(inputs, shared)
     )
-    rows = _columns(action, shared).mT
+    rows = _as_columns(action, shared).mT
     action_part = _masked_product(weight[..., features:], rows, mask.mask, mask.used)
     hidden = state_part.unsqueeze(-2) + action_part
     hidden = _run_layers(between, weights, hidden.flatten(-2)).unflatten(-1, (count, -1))
@@ -330,7 +330,7 @@ def _masked_product(weight: Tensor, action: Tensor, mask: Tensor, used: Tensor |
     return sum(terms, start=next(terms))
 
 
-def _columns(inputs: Tensor, shared: bool) -> Tensor:
+def _as_columns(inputs: Tensor, shared: bool) -> Tensor:
     """Return the inputs as a matrix ``[features, B]``, or ``[R, features, B]``."""
     return inputs.reshape(*inputs.shape[: not shared], -1, inputs.shape[-1]).mT
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchrl.modules import MLP
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules.encoders import EncoderOptions, is_vector, observation_encoder
+from rlkit_sac.modules.encoders import EncoderOptions, is_single_vector, observation_encoder
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory, next_key
 
 #: The activations that a configuration can name.
@@ -128,7 +128,7 @@ def state_inputs(
     observation_key, encoders = "observation", []
     if not isinstance(observation, dict):
         observation_dim = observation
-    elif is_vector(observation["layout"]):
+    elif is_single_vector(observation["layout"]):
         (vector,) = observation["layout"]
         observation_key, observation_dim = vector["key"], vector["shape"][0]
     else:

@@ -11,8 +11,8 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules.notes import Note, make_note
-from rlkit_sac.modules.structure import split_network
+from rlkit_sac.modules.blueprints import Blueprint, make_blueprint
+from rlkit_sac.modules.structure import split_at_reader
 
 #: Up to this number of parameters, separate products are quicker than a product of matrices.
 _FEW = 4
@@ -69,7 +69,7 @@ class MaskedCritic(TensorDictModuleBase):
         action_value_key: NestedKey = "action_value",
     ) -> None:
         super().__init__()
-        state_parts, _ = split_network(critic, action_key)
+        state_parts, _ = split_at_reader(critic, action_key)
         self.critic = critic
         self.register_buffer("mask", mask_matrix(mask, stacked=True))
         self.action_key, self.action_value_key = action_key, action_value_key
@@ -77,9 +77,9 @@ class MaskedCritic(TensorDictModuleBase):
         self.out_keys = [*(key for part in state_parts for key in part.out_keys), action_value_key]
 
     @property
-    def note(self) -> Note | None:
-        """The builder and the arguments of this critic, see :mod:`rlkit_sac.modules.notes`."""
-        return make_note(
+    def blueprint(self) -> Blueprint | None:
+        """The builder and the arguments of this critic, see :mod:`rlkit_sac.modules.blueprints`."""
+        return make_blueprint(
             "MaskedCritic",
             critic=self.critic,
             mask=self.mask[(0,) * (self.mask.ndim - 2)],
@@ -115,7 +115,7 @@ def write_masked_values(
     Raises:
         ConfigError, BatchError: see :class:`MaskedCritic`.
     """
-    state_parts, action_parts = split_network(critic, action_key)
+    state_parts, action_parts = split_at_reader(critic, action_key)
     for part in state_parts:
         tensordict = part(tensordict)
     in_keys = [key for part in action_parts for key in part.in_keys]

@@ -14,7 +14,7 @@ from torch.distributed import ProcessGroup
 from torch.distributions import Distribution
 
 from rlkit_sac.functional.value_distribution import LARGEST_VALUE
-from rlkit_sac.modules.notes import note_property
+from rlkit_sac.modules.blueprints import blueprint_property
 
 _EPS = 1e-8  # added to variances, which may be 0
 _AS_OBSERVED = "as_observed"  # the entry with the observation before normalization
@@ -121,7 +121,7 @@ class ObservationNormalizer(nn.Module):
         self.observation_dim, self.clip, self.key = observation_dim, clip, key
         self.statistics = RunningStatistics([observation_dim], dtype=dtype, group=group)
 
-    note = note_property("observation_dim", "clip", "key")
+    blueprint = blueprint_property("observation_dim", "clip", "key")
 
     def update(self, observation: Tensor) -> None:
         """Update the statistics with observations ``[*, observation_dim]``."""
@@ -273,15 +273,15 @@ class NormalizedPolicy(TensorDictModuleBase):
         self.policy, self.normalizer = policy, normalizer
         self.in_keys, self.out_keys = list(policy.in_keys), list(policy.out_keys)
 
-    note = note_property("policy", "normalizer")
+    blueprint = blueprint_property("policy", "normalizer")
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the policy's outputs into ``tensordict`` and return it."""
-        return tensordict.update(self.policy(self._states(tensordict)).select(*self.out_keys))
+        return tensordict.update(self.policy(self._normalize(tensordict)).select(*self.out_keys))
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """Return the distribution of the action, if the policy is a TorchRL actor."""
-        return self.policy.get_dist(self._states(tensordict))
+        return self.policy.get_dist(self._normalize(tensordict))
 
-    def _states(self, tensordict: TensorDictBase) -> TensorDictBase:
+    def _normalize(self, tensordict: TensorDictBase) -> TensorDictBase:
         return self.normalizer.normalize_states(tensordict.select(*self.in_keys, strict=False))

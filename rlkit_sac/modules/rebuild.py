@@ -1,4 +1,4 @@
-"""Construction of a policy from its note, and the check that a note still describes its policy."""
+"""Construction of a policy from its blueprint, and the check that it still describes the policy."""
 
 from __future__ import annotations
 
@@ -13,76 +13,76 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.modules.behavior import BehaviorPolicy
+from rlkit_sac.modules.blueprints import BUILDERS, Blueprint, get_blueprint
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import stack_critics
 from rlkit_sac.modules.masked_critic import MaskedCritic
 from rlkit_sac.modules.memory import policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
-from rlkit_sac.modules.notes import BUILDERS, Note, get_note
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.modules.temperature import Temperature
 
 
-def build_from_note(note: Note) -> Any:
-    """Build the module that a note describes, on the device ``meta``: shapes without memory.
+def build_from_blueprint(blueprint: Blueprint) -> Any:
+    """Build the module that a blueprint describes, on the device ``meta``: shapes without memory.
 
-    Load a state dict with ``load_state_dict(..., assign=True)``. A note may come from a file, so it
-    can name only functions and classes of this package.
+    Load a state dict with ``load_state_dict(..., assign=True)``. A blueprint may come from a file,
+    so it can name only functions and classes of this package.
 
     Args:
-        note: a note, see :func:`~rlkit_sac.modules.notes.get_note`.
+        blueprint: a blueprint, see :func:`~rlkit_sac.modules.blueprints.get_blueprint`.
 
     Raises:
         KeyError: for an unknown builder.
         ConfigError, TypeError, ValueError: for arguments that the builder refuses.
 
     >>> from rlkit_sac.modules import categorical_actor
-    >>> build_from_note(get_note(categorical_actor(3, 2))).out_keys
+    >>> build_from_blueprint(get_blueprint(categorical_actor(3, 2))).out_keys
     ['logits', 'action']
     """
-    name, builders = note["builder"], BUILDERS | _CLASSES
-    arguments = {option: _argument(value) for option, value in note["arguments"].items()}
+    name, builders = blueprint["builder"], BUILDERS | _CLASSES
+    arguments = {option: _build_argument(value) for option, value in blueprint["arguments"].items()}
     with torch.device("meta"):
         return builders[name](**arguments)
 
 
-def checked_note(policy: TensorDictModuleBase) -> Note | None:
-    """Return the note of a policy, if the note describes this policy.
+def get_valid_blueprint(policy: TensorDictModuleBase) -> Blueprint | None:
+    """Return the blueprint of a policy, if the blueprint describes this policy.
 
-    The policy that the note describes is built and compared. All layers must have the same shapes,
-    types and numbers. With the same weights, all outputs must be the same for random observations,
+    The described policy is built and compared. All layers must have the same shapes, types and
+    numbers. With the same weights, all outputs must be the same for random observations,
     and for random memory states and previous actions if the policy has a memory.
 
     Args:
         policy: any acting module. The states of random generators do not change.
 
     Returns:
-        The note, or ``None`` if there is none or if it describes another policy.
+        The blueprint, or ``None`` if there is none or if it describes another policy.
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> actor = tanh_gaussian_actor(3, [-1.0], [1.0])
-    >>> checked_note(actor)["builder"]
+    >>> get_valid_blueprint(actor)["builder"]
     'tanh_gaussian_actor'
     >>> actor.module[0].module[0][1] = nn.ELU()
-    >>> checked_note(actor) is None
+    >>> get_valid_blueprint(actor) is None
     True
     """
-    note = get_note(policy) or {}
+    blueprint = get_blueprint(policy) or {}
     try:
-        check_function(note, policy)
-    except Exception:  # the module has no note, or is no longer what its note describes
+        check_blueprint(blueprint, policy)
+    except Exception:  # the module has no blueprint, or is no longer what its blueprint describes
         return None
-    return note
+    return blueprint
 
 
-def check_function(note: Note, policy: TensorDictModuleBase) -> None:
-    """Compare a policy with the policy that a note describes, given the same weights.
+def check_blueprint(blueprint: Blueprint, policy: TensorDictModuleBase) -> None:
+    """Compare a policy with the policy that a blueprint describes, given the same weights.
 
     Args:
-        note: the note of this policy, or of a saved one.
-        policy: any acting module. If it has a note too, its layers are compared as well: the
+        blueprint: the blueprint of this policy, or of a saved one.
+        policy: any acting module. If it has a blueprint too, its layers are compared as well: the
             outputs of the deterministic mode do not show everything, such as a temperature.
 
     Raises:
@@ -91,22 +91,22 @@ def check_function(note: Note, policy: TensorDictModuleBase) -> None:
 
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> relu, tanh = (tanh_gaussian_actor(3, [-1.0], [1.0], activation=a) for a in ("relu", "tanh"))
-    >>> check_function(get_note(relu), relu)
-    >>> check_function(get_note(relu), tanh)
+    >>> check_blueprint(get_blueprint(relu), relu)
+    >>> check_blueprint(get_blueprint(relu), tanh)
     Traceback (most recent call last):
     AssertionError: ...
     """
-    rebuilt = build_from_note(note)
+    rebuilt = build_from_blueprint(blueprint)
     rebuilt.load_state_dict(policy.state_dict(), strict=True, assign=True)
-    if get_note(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
+    if get_blueprint(policy) is not None and (saved := structure(rebuilt)) != structure(policy):
         raise AssertionError(changed_layer(saved, policy) or "there are more layers, or fewer")
-    states = _random_states(note, rebuilt)
+    states = _random_states(blueprint, rebuilt)
     with torch.no_grad(), set_exploration_type(ExplorationType.DETERMINISTIC):
         outputs = [dict(actor(states.copy()).items(True, True)) for actor in (policy, rebuilt)]
     torch.testing.assert_close(*outputs, equal_nan=True)
 
 
-def _random_states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
+def _random_states(blueprint: Blueprint, policy: TensorDictModuleBase) -> TensorDict:
     """Return 64 random states for a policy, none of them the first of an episode.
 
     The numbers are large, to reach the bounds of normalizers and of standard deviations.
@@ -116,9 +116,9 @@ def _random_states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
     def normal(*shape: int) -> Tensor:
         return 30 * torch.randn(64, *shape, generator=generator, device="cpu").to(weight)
 
-    vector = {"key": "observation", "shape": [_lookup(note, "observation_dim")]}
-    layout = _lookup(note, "layout") or [vector]  # a shared encoder comes before the networks
-    memory = _lookup(note, "memory") or {}
+    vector = {"key": "observation", "shape": [_find_argument(blueprint, "observation_dim")]}
+    layout = _find_argument(blueprint, "layout") or [vector]  # a shared encoder comes first
+    memory = _find_argument(blueprint, "memory") or {}
     length, count = memory.get("action_dim", 0), memory.get("num_actions", 0)
     parts = {"continuous": normal(length), "discrete": torch.zeros(64).long()}
     states: dict[Any, Any] = {
@@ -127,24 +127,24 @@ def _random_states(note: Note, policy: TensorDictModuleBase) -> TensorDict:
         "is_init": torch.zeros(64, 1).bool(),
         **{key: normal(*shape) for key, shape in policy_states(policy).items()},
     }
-    if (mask_key := _lookup(note, "mask_key")) is not None:
-        states[mask_key] = normal(_lookup(note, "num_actions")) > 0
+    if (mask_key := _find_argument(blueprint, "mask_key")) is not None:
+        states[mask_key] = normal(_find_argument(blueprint, "num_actions")) > 0
     return TensorDict(states, batch_size=[64], device=weight.device)
 
 
-def _argument(value: Any) -> Any:
+def _build_argument(value: Any) -> Any:
     if isinstance(value, dict):
-        return build_from_note(value) if "builder" in value else value
-    return tuple(map(_argument, value)) if isinstance(value, list) else value
+        return build_from_blueprint(value) if "builder" in value else value
+    return tuple(map(_build_argument, value)) if isinstance(value, list) else value
 
 
-def _lookup(value: Any, name: str) -> Any:
-    """Return an argument in a note or in the notes within it; ``None`` if there is none."""
+def _find_argument(value: Any, name: str) -> Any:
+    """Return an argument in a blueprint or in those within it; ``None`` if there is none."""
     if isinstance(value, dict):
         if value.get(name) is not None:
             return value[name]
         value = list(value.values())
-    arguments = (_lookup(item, name) for item in value) if isinstance(value, list) else ()
+    arguments = (_find_argument(item, name) for item in value) if isinstance(value, list) else ()
     return next((argument for argument in arguments if argument is not None), None)
 
 

@@ -125,7 +125,7 @@ def perceptron_layers(network: nn.Module) -> tuple[Layers, tuple[int, ...]] | No
         not layers
         or type(layers[0][1]) is not nn.Linear  # all members would share a dropout of the inputs
         or len({id(layer) for layer in owners}) < len(owners)
-        or not all(_is_known(layer) for _, layer in layers)
+        or not all(_is_supported_layer(layer) for _, layer in layers)
         or has_hooks(network)
         or has_hooks(module)
     ):
@@ -155,7 +155,7 @@ def refuse_batch_norm(network: nn.Module, name: str) -> None:
             )
 
 
-def split_network(
+def split_at_reader(
     network: TensorDictModuleBase, key: NestedKey
 ) -> tuple[list[TensorDictModuleBase], list[TensorDictModuleBase]]:
     """Split a network into the parts before the first part that reads an entry, and the others.
@@ -163,14 +163,14 @@ def split_network(
     Raises:
         ConfigError: if no part reads the entry.
     """
-    parts = list(flat_parts(network, plain=True))
+    parts = list(flatten_sequences(network, plain=True))
     for i, part in enumerate(parts):
         if unravel_key(key) in map(unravel_key, part.in_keys):
             return parts[:i], parts[i:]
     raise ConfigError(f"the critic reads {network.in_keys}, not the continuous action {key!r}")
 
 
-def flat_parts(
+def flatten_sequences(
     network: TensorDictModuleBase, *, plain: bool = False
 ) -> Iterator[TensorDictModuleBase]:
     """Yield the modules of a network in order. Sequences are replaced by their modules.
@@ -187,10 +187,10 @@ def flat_parts(
         yield network
         return
     for part in network.module:
-        yield from flat_parts(part, plain=plain)
+        yield from flatten_sequences(part, plain=plain)
 
 
-def find_path(part: nn.Module, network: nn.Module) -> str:
+def submodule_name(part: nn.Module, network: nn.Module) -> str:
     """Return the name of a part in a network, ``""`` for the network itself."""
     return next(name for name, module in network.named_modules() if module is part)
 
@@ -200,7 +200,7 @@ def has_hooks(module: nn.Module) -> bool:
     return bool(module._forward_hooks or module._forward_pre_hooks or module._backward_hooks)
 
 
-def _is_known(layer: nn.Module) -> bool:
+def _is_supported_layer(layer: nn.Module) -> bool:
     """Return whether the evaluation of an ensemble of perceptrons supports this layer."""
     known = type(layer) in (nn.Linear, *_ELEMENTWISE) or (
         type(layer) is nn.LayerNorm and len(layer.normalized_shape) == 1

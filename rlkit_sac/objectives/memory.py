@@ -21,7 +21,7 @@ from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.functional.memory import State, recurrent_step, unroll_recurrent
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, check_memory, get_cells, layer_weights, state_keys
-from rlkit_sac.modules.structure import find_path, flat_parts
+from rlkit_sac.modules.structure import flatten_sequences, submodule_name
 from rlkit_sac.objectives.batch import Transitions, check_flag, zero_invalid_steps
 
 #: The entry of encoded states with the outputs of memories, by the name of the network.
@@ -178,7 +178,7 @@ class RecurrentNetwork:
         Raises:
             ConfigError: for a memory at another place, or several memories.
         """
-        parts = list(flat_parts(network))
+        parts = list(flatten_sequences(network))
         memories = [any(isinstance(module, Memory) for module in part.modules()) for part in parts]
         position = memories.index(True)
         memory, head_parts = parts[position], parts[position + 1 :]
@@ -192,7 +192,7 @@ class RecurrentNetwork:
         head = head_parts[0] if len(head_parts) == 1 else TensorDictSequential(*head_parts)
         if isinstance(head_parts[-1], ProbabilisticTensorDictModule):
             head = ProbabilisticTensorDictSequential(*head_parts)
-        cells_path = find_path(get_cells(memory), network)
+        cells_path = submodule_name(get_cells(memory), network)
         return cls(network, TensorDictSequential(*parts[:position]), memory, cells_path, head)
 
     @property

@@ -16,9 +16,9 @@ from rlkit_sac.envs import critic_layout, observation_layout, reward_dim
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION
 from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
-from rlkit_sac.modules.encoders import is_vector
+from rlkit_sac.modules.blueprints import custom_network
+from rlkit_sac.modules.encoders import is_single_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.modules.notes import custom_network
 from rlkit_sac.runs.torchrun import learner_group
 
 _M = TypeVar("_M", bound=nn.Module)
@@ -108,7 +108,7 @@ def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
 
 
 def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
-    if is_vector(layout) and layout[0]["key"] == "observation":
+    if is_single_vector(layout) and layout[0]["key"] == "observation":
         return int(layout[0]["shape"][0])
     if getattr(config, "shared_encoder", False):
         with torch.device("meta"):

@@ -17,7 +17,7 @@ from rlkit_sac.config.options import options_of
 from rlkit_sac.config.recipe import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
 from rlkit_sac.errors import ConfigError, RunError, summary
-from rlkit_sac.modules.rebuild import build_from_note, check_function, checked_note
+from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
@@ -83,7 +83,7 @@ def policy_files(
     weights = safetensors.torch.save({name: value.clone() for name, value in state.items()})
     description: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
-        **(checked_note(policy) or {"builder": None, "layers": structure(policy)}),
+        **(get_valid_blueprint(policy) or {"builder": None, "layers": structure(policy)}),
         "task": task,
         "weights_sha256": sha256(weights),
     }
@@ -145,7 +145,7 @@ def load_act(
             f"{folder / 'policy.json'} is of a policy that this package cannot build: build it and "
             "pass it: load_policy(run, into=policy); record_run and export_policy take into= too"
         )
-    policy = build_from_note(description) if into is None else into
+    policy = build_from_blueprint(description) if into is None else into
     if device is None:
         device = "cpu" if into is None else own_tensor(into).device
     target = resolve_device(str(device))
@@ -155,7 +155,7 @@ def load_act(
     try:
         policy.load_state_dict(weights, assign=into is None)
         if into is not None and description["builder"] is not None:
-            check_function(description, into.eval())
+            check_blueprint(description, into.eval())
     except Exception as error:  # of any module
         raise RunError(f"{weights_file} does not fit: {summary(error)}") from error
     if change := changed_layer(description.get("layers", {}), policy):

@@ -24,9 +24,9 @@ from rlkit_sac.modules import (
     state_critic,
     tanh_gaussian_actor,
 )
+from rlkit_sac.modules.blueprints import get_blueprint
 from rlkit_sac.modules.encoders import encoder_kind
-from rlkit_sac.modules.notes import get_note
-from rlkit_sac.modules.rebuild import build_from_note, checked_note
+from rlkit_sac.modules.rebuild import build_from_blueprint, get_valid_blueprint
 
 
 def entry(*shape: int, scale: int = 255, channels: str = "last", key: str = "image_a") -> Any:
@@ -130,9 +130,9 @@ def test_every_network_reads_images_by_an_encoder_of_its_own(name: str, memory: 
     assert {each["key"] for each in MIXED} <= set(network.in_keys)
     convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
     assert len(convolutions) == 2
-    if (note := get_note(network)) is not None and "both" not in name and "Q" not in name:
-        assert checked_note(network) == note
-        assert build_from_note(note).state_dict().keys() == network.state_dict().keys()
+    if (blueprint := get_blueprint(network)) is not None and "both" not in name and "Q" not in name:
+        assert get_valid_blueprint(network) == blueprint
+        assert build_from_blueprint(blueprint).state_dict().keys() == network.state_dict().keys()
 
 
 def test_networks_of_vectors_are_as_before() -> None:

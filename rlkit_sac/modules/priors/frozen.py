@@ -14,9 +14,9 @@ from torch.distributions import Distribution
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import mask_logits, normalized_log_prob
 from rlkit_sac.functional.discrete import LOWEST_LOG_PROB
+from rlkit_sac.modules.blueprints import blueprint_property
 from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.memory import policy_states
-from rlkit_sac.modules.notes import note_property
 
 
 class FrozenPrior(nn.Module):
@@ -59,7 +59,7 @@ class FrozenPrior(nn.Module):
         self.in_keys = keys
         self.eval()
 
-    note = note_property("prior", "part")
+    blueprint = blueprint_property("prior", "part")
 
     def train(self, mode: bool = True) -> FrozenPrior:
         """Stay in evaluation mode."""

@@ -13,8 +13,8 @@ from torch.distributions import Distribution
 
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import set_raw_logits
+from rlkit_sac.modules.blueprints import blueprint_property
 from rlkit_sac.modules.normalization import NormalizedPolicy
-from rlkit_sac.modules.notes import note_property
 from rlkit_sac.modules.priors.parts import FactoredDistribution
 
 
@@ -45,7 +45,7 @@ class PolicyPrior(nn.Module):
     def __init__(self, actor: TensorDictModuleBase) -> None:
         super().__init__()
         self.actor = actor
-        steps = list(_steps(actor))
+        steps = list(_flatten_policy(actor))
         self.action_keys = [_action_key(step) for step in steps if hasattr(step, "get_dist")]
         if not self.action_keys:
             raise ConfigError(
@@ -56,7 +56,7 @@ class PolicyPrior(nn.Module):
             key for key in map(unravel_key, actor.in_keys) if key not in self.action_keys
         ]
 
-    note = note_property("actor")
+    blueprint = blueprint_property("actor")
 
     def get_dist(self, tensordict: TensorDictBase) -> Distribution:
         """Return the policy's distribution. With several parts, each has one under its action key.
@@ -67,7 +67,7 @@ class PolicyPrior(nn.Module):
         """
         states = tensordict.copy()
         dists: dict[NestedKey, Distribution] = {}
-        for step in _steps(self.actor):
+        for step in _flatten_policy(self.actor):
             if hasattr(step, "get_dist"):
                 dist = dists[_action_key(step)] = step.get_dist(states)
                 set_raw_logits(dist, step, states)
@@ -76,14 +76,14 @@ class PolicyPrior(nn.Module):
         return next(iter(dists.values())) if len(dists) == 1 else FactoredDistribution(dists)
 
 
-def _steps(policy: nn.Module) -> Iterator[Any]:
+def _flatten_policy(policy: nn.Module) -> Iterator[Any]:
     """Yield the steps of a policy in order, down to the modules that sample parts of the action."""
     if isinstance(policy, TensorDictSequential):
         for module in policy.module:
-            yield from _steps(module)
+            yield from _flatten_policy(module)
     elif isinstance(policy, NormalizedPolicy):
         yield policy.normalizer.normalize_states
-        yield from _steps(policy.policy)
+        yield from _flatten_policy(policy.policy)
     else:
         yield policy
 

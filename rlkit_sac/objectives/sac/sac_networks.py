@@ -192,8 +192,8 @@ class SACNetworks(LossContract):
         starts = option_per_factor("alpha_init", alpha_init, list(self.factors))
         actor_spec, several = getattr(self.actor_network, "spec", None), len(starts) > 1
         self.specs: dict[str, TensorSpec | None] = {}
-        note = getattr(self.qvalue_network, "note", None)
-        self.num_actions = None if note is None else note["arguments"].get("num_actions")
+        blueprint = getattr(self.qvalue_network, "blueprint", None)
+        self.num_actions = None if blueprint is None else blueprint["arguments"].get("num_actions")
         for name, factor in list(self.factors.items()):
             start = factor.temperature.initial_parameter(starts[name])
             parameter = reference.detach().new_full((), start)

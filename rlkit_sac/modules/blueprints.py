@@ -1,6 +1,6 @@
-"""Notes: a module's builder and arguments, kept on the module, so that a file can rebuild it.
+"""Blueprints: a module's builder and arguments, kept on the module, so that a file can rebuild it.
 
-Building a policy from a note is in :mod:`~rlkit_sac.modules.rebuild`.
+Building a policy from a blueprint is in :mod:`~rlkit_sac.modules.rebuild`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from torch import nn
 from rlkit_sac.errors import ConfigError, summary
 
 #: The name of a builder (a function or class of this package), and its arguments: JSON values or
-#: other notes.
-Note: TypeAlias = dict[str, Any]
+#: other blueprints.
+Blueprint: TypeAlias = dict[str, Any]
 P = ParamSpec("P")
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
-#: The functions with :func:`note_arguments`, by name.
+#: The functions with :func:`record_arguments`, by name.
 BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 
 
-def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
-    """Make a function set the attribute ``note`` on the module that it returns.
+def record_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
+    """Make a function set the attribute ``blueprint`` on the module that it returns.
 
-    Copies and pickles keep the note; state dicts do not have it. The note does not follow later
-    changes of the module, and it leaves out arguments that are functions. So a user of the note
-    must compare the module that it describes with the actual one.
+    Copies and pickles keep the blueprint; state dicts do not have it. It does not follow later
+    changes of the module, and it leaves out arguments that are functions. So a user of the
+    blueprint must compare the module that it describes with the actual one.
 
-    >>> @note_arguments
+    >>> @record_arguments
     ... def layer(size):
     ...     return nn.Linear(size, size)
-    >>> layer(3).note
+    >>> layer(3).blueprint
     {'builder': 'layer', 'arguments': {'size': 3}}
     """
     parameters = signature(builder)
@@ -48,14 +48,14 @@ def note_arguments(builder: Callable[P, ModuleT]) -> Callable[P, ModuleT]:
         bound = parameters.bind(*args, **kwargs)
         bound.apply_defaults()  # a later version may have other defaults
         plain = {name: value for name, value in bound.arguments.items() if not isfunction(value)}
-        vars(module)["note"] = make_note(builder.__name__, **plain)
+        vars(module)["blueprint"] = make_blueprint(builder.__name__, **plain)
         return module
 
     BUILDERS[builder.__name__] = build
     return build
 
 
-@note_arguments
+@record_arguments
 def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.Module:
     """Build a network with a user's function.
 
@@ -82,39 +82,40 @@ def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.
     return network
 
 
-def note_property(*names: str) -> property:
-    """Return a property ``note`` for a class that keeps its arguments as attributes.
+def blueprint_property(*names: str) -> property:
+    """Return a property ``blueprint`` for a class that keeps its arguments as attributes.
 
     Args:
         names: the names of the arguments.
 
     >>> class Scale(nn.Module):
     ...     factor = 2.0
-    ...     note = note_property("factor")
-    >>> Scale().note
+    ...     blueprint = blueprint_property("factor")
+    >>> Scale().blueprint
     {'builder': 'Scale', 'arguments': {'factor': 2.0}}
     """
 
-    def note(module: nn.Module) -> Note | None:
-        """The builder and the arguments of this module, see :mod:`rlkit_sac.modules.notes`."""
-        return make_note(type(module).__name__, **{name: getattr(module, name) for name in names})
+    def blueprint(module: nn.Module) -> Blueprint | None:
+        """The builder and the arguments of this module, see :mod:`rlkit_sac.modules.blueprints`."""
+        return make_blueprint(type(module).__name__, **{n: getattr(module, n) for n in names})
 
-    return property(note)
+    return property(blueprint)
 
 
-def make_note(builder: str, /, **arguments: Any) -> Note | None:
-    """Return a note. Modules among the arguments become notes themselves.
+def make_blueprint(builder: str, /, **arguments: Any) -> Blueprint | None:
+    """Return a blueprint. Modules among the arguments become blueprints themselves.
 
     Args:
         builder: the name of the function or class.
         **arguments: the arguments of the call; arrays become lists.
 
     Returns:
-        The note, or ``None`` if an argument is neither a JSON value nor a module with a note.
+        The blueprint, or ``None`` if an argument is neither a JSON value nor a module that has
+        one.
 
-    >>> make_note("scale", factor=2.0)
+    >>> make_blueprint("scale", factor=2.0)
     {'builder': 'scale', 'arguments': {'factor': 2.0}}
-    >>> make_note("chain", parts=[nn.Linear(1, 1)]) is None
+    >>> make_blueprint("chain", parts=[nn.Linear(1, 1)]) is None
     True
     """
     try:
@@ -124,19 +125,19 @@ def make_note(builder: str, /, **arguments: Any) -> Note | None:
     return {"builder": builder, "arguments": json.loads(text)}
 
 
-def get_note(module: nn.Module) -> Note | None:
-    """Return the note of a module, or ``None``. A sequence has a note if all its parts have one."""
-    note: Note | None = getattr(module, "note", None)
-    if note is None and type(module) is TensorDictSequential:
+def get_blueprint(module: nn.Module) -> Blueprint | None:
+    """Return the blueprint of a module, or ``None``. A sequence has one if all its parts have."""
+    blueprint: Blueprint | None = getattr(module, "blueprint", None)
+    if blueprint is None and type(module) is TensorDictSequential:
         sequence: TensorDictSequential = module
-        return make_note("TensorDictSequential", modules=list(sequence.module))
-    return note
+        return make_blueprint("TensorDictSequential", modules=list(sequence.module))
+    return blueprint
 
 
 def _json_value(value: Any) -> Any:
     if not isinstance(value, nn.Module):
         return value.tolist()
-    note = get_note(value)
-    if note is None:
-        raise TypeError(f"{type(value).__name__} has no note")
-    return note
+    blueprint = get_blueprint(value)
+    if blueprint is None:
+        raise TypeError(f"{type(value).__name__} has no blueprint")
+    return blueprint
