@@ -32,6 +32,13 @@ from tests.reliability.runs import RECIPES, SHORT, assert_same_run, newest, only
                 *("--replay.slice_length", "3", "--loss.lmbda", "0.7"),
             ],
         ),
+        (
+            91,
+            [
+                *("--env.id", "tests.envs.goals:reach", "--replay.goals", "future"),
+                *("--replay.prioritized", "true", "--env.num_envs", "7"),
+            ],
+        ),
         pytest.param(87, ["--env.id", "HalfCheetah-v5"], marks=pytest.mark.slow),
         pytest.param(90, ["--env.id", "Pendulum-v1", "--compile", "true"], marks=pytest.mark.slow),
     ],
@@ -39,6 +46,7 @@ from tests.reliability.runs import RECIPES, SHORT, assert_same_run, newest, only
         "episode boundary",
         "priorities, order, three steps",
         "two environments, statistics, slices",
+        "goals, seven environments",
         "mujoco",
         "compiled",
     ],

@@ -139,9 +139,11 @@ class HindsightTransform(Transform):
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Return a batch of transitions with some goals replaced."""
+        index = tensordict.get("index", None)
+        if index is None:  # read, and not sampled
+            return tensordict
         if not self._is_checked:
             self._check_rewards()
-        index = tensordict.get("index").flatten()
         chosen = (torch.rand(len(index)) < self._her_ratio) & (index.cpu() >= 0)
         rows = chosen.nonzero().squeeze(-1)
         steps = zip(
