@@ -10,6 +10,9 @@ from numbers import Integral, Real
 from traceback import format_exception
 from typing import Any
 
+# The largest float32; environments often write "unbounded" so instead of infinity.
+_UNBOUNDED = (2 - 2**-23) * 2.0**127
+
 
 def one_line(text: str, max_length: int = 1_000) -> str:
     r"""Return a text as one line: escapes for control characters, and a long text shortened.
@@ -205,3 +208,28 @@ def check_integer(name: str, value: Any, least: int) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")
+
+
+def check_bounds(low: Any, high: Any, where: str = "") -> None:
+    """Refuse bounds without a finite, positive width in their own precision.
+
+    Args:
+        low: lower bounds, a tensor of any shape.
+        high: upper bounds of the same shape.
+        where: the owner of the bounds for the error, such as ``" of 'continuous'"``.
+
+    Raises:
+        ConfigError: naming the first dimension whose bounds are not usable.
+
+    >>> import torch
+    >>> check_bounds(torch.tensor([-1.0, 0.0]), torch.tensor([1.0, torch.inf]))
+    Traceback (most recent call last):
+    rlkit_sac.errors.ConfigError: action dimension [1] has the bounds [0.0, inf]: wanted finite ...
+    """
+    width = high - low
+    for index in (~((width > 0) & (width < _UNBOUNDED))).nonzero().tolist():
+        lower, upper = low[tuple(index)].item(), high[tuple(index)].item()
+        raise ConfigError(
+            f"action dimension {index}{where} has the bounds [{lower}, {upper}]: wanted finite "
+            "ones, the lower below the upper"
+        )

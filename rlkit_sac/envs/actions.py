@@ -13,9 +13,8 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 
-from rlkit_sac.action_bounds import check_bounds
 from rlkit_sac.envs.spaces import at, changed_space, choice_values, is_choice, leaves
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_bounds
 
 #: Most combinations of several choices: a critic has an output for each.
 MOST_COMBINATIONS = 4096

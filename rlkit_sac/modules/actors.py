@@ -11,7 +11,7 @@ from torchrl.data import Bounded, UnboundedContinuous
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.modules import ActorValueOperator, IndependentNormal, ProbabilisticActor
 
-from rlkit_sac.action_bounds import check_bounds
+from rlkit_sac.errors import check_bounds
 from rlkit_sac.modules.blueprints import record_arguments
 from rlkit_sac.modules.distributions import TanhGaussian
 from rlkit_sac.modules.dueling import Sampler, StochasticDuelingNetwork, draw_samples

@@ -20,8 +20,7 @@ from torchrl.data import TensorSpec
 from torchrl.envs.utils import ExplorationType, exploration_type
 from torchrl.modules import MaskedOneHotCategorical, OneHotCategorical, TruncatedNormal
 
-from rlkit_sac.action_bounds import check_bounds
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_bounds
 from rlkit_sac.functional import normalized_log_prob, sample_categorical
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
 from rlkit_sac.modules.blueprints import blueprint_property

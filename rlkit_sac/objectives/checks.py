@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneHot, TensorSpec
 
 from rlkit_sac import functional as F
-from rlkit_sac.action_bounds import check_bounds
-from rlkit_sac.errors import BatchError, ConfigError
+from rlkit_sac.errors import BatchError, ConfigError, check_bounds
 
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 

@@ -13,8 +13,7 @@ from torch.distributions import Categorical, Distribution
 from torchrl.data import Bounded, Composite, MultiCategorical, TensorSpec
 from torchrl.data import Categorical as CategoricalSpec
 
-from rlkit_sac.action_bounds import check_bounds
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, check_bounds
 
 
 class FactoredDistribution(Distribution):
