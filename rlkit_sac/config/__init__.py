@@ -30,11 +30,11 @@ from rlkit_sac.config.network import ValueNetworkConfig as ValueNetworkConfig
 from rlkit_sac.config.options import PositiveInt as PositiveInt
 from rlkit_sac.config.options import Seed as Seed
 from rlkit_sac.config.read import parse_config as parse_config
-from rlkit_sac.config.recipe import BaseRunConfig as BaseRunConfig
-from rlkit_sac.config.recipe import RunConfig as RunConfig
+from rlkit_sac.config.run import BaseRunConfig as BaseRunConfig
 from rlkit_sac.config.run import CheckpointConfig as CheckpointConfig
 from rlkit_sac.config.run import EvaluationConfig as EvaluationConfig
 from rlkit_sac.config.run import LoggingConfig as LoggingConfig
+from rlkit_sac.config.run import RunConfig as RunConfig
 from rlkit_sac.config.run import WarmStartConfig as WarmStartConfig
 from rlkit_sac.config.update import DiscreteUpdateConfig as DiscreteUpdateConfig
 from rlkit_sac.config.update import StepConfig as StepConfig

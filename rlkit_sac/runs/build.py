@@ -11,32 +11,18 @@ from itertools import chain
 from typing import Any
 
 import torch
-from tensordict import NestedKey, TensorDictBase
 from tensordict.nn import TensorDictModuleBase
 from torch.nn import Parameter
-from torchrl.data import TensorDictReplayBuffer
-from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
-from rlkit_sac.config import CollectorConfig, EnvConfig, ReplayConfig, UpdateConfig
+from rlkit_sac.config import EnvConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
-from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.data import (
-    AnyCollector,
-    HindsightTransform,
-    PrioritizedSampler,
-    SliceSampler,
-    StepSampler,
-    WorkerCollector,
-    make_collector,
-    make_replay_buffer,
-)
+from rlkit_sac.config.run import BaseRunConfig
+from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.n_steps import several_steps
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
-from rlkit_sac.envs.goals import goal_arguments
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
@@ -44,24 +30,21 @@ from rlkit_sac.errors import ConfigError, TaskError, check_installed, prefix_err
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
 from rlkit_sac.runs.launch import Session
-from rlkit_sac.runs.machine import resolve_device
-from rlkit_sac.runs.networks import has_images
-from rlkit_sac.runs.policy import check_spaces
-from rlkit_sac.runs.prior_data import check_prior_data, read_prior_data
-from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
-from rlkit_sac.runs.torchrun import (
+from rlkit_sac.runs.machine import (
     device_of_rank,
     interrupted_run,
-    num_ranks,
     process_group,
     rank,
     rank_seed,
+    resolve_device,
     share_of_rank,
 )
+from rlkit_sac.runs.networks import has_images
+from rlkit_sac.runs.policy import check_spaces
+from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
-from rlkit_sac.valid_steps import TRAJECTORY
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
@@ -261,110 +244,6 @@ def warn_of_masks(env: EnvBase, policy: TensorDictModuleBase) -> None:
 
 def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
-
-
-def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKey]:
-    """Return the keys of the entries of a frame that the replay buffer of a run stores.
-
-    Args:
-        config: the options of the run.
-        loss_module: the loss, whose inputs and states of memory are stored.
-
-    >>> from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-    >>> from rlkit_sac.objectives import ContinuousSACLoss
-    >>> from rlkit_sac.runs import RunConfig
-    >>> networks = tanh_gaussian_actor(3, [-1.0], [1.0]), state_action_critic(3, 1)
-    >>> stored_keys(RunConfig(), ContinuousSACLoss(*networks))
-    ['action', ('next', 'reward'), ..., 'observation', ('next', 'observation')]
-    """
-    states = loss_module.state_keys if config.replay.store_state else []
-    of_episodes = config.replay.n_steps > 1 or getattr(config.replay, "goals", None) is not None
-    trajectory = [TRAJECTORY] if of_episodes else []
-    return [*loss_module.in_keys, *states, *trajectory]
-
-
-def make_replay(
-    config: BaseRunConfig, env: EnvBase, example: TensorDictBase, *, sampler: Sampler | None = None
-) -> TensorDictReplayBuffer:
-    """Return the replay buffer of a run, or of this process under ``torchrun``, with prior data.
-
-    Args:
-        config: the options of the run.
-        env: the environment for training, from :func:`make_envs`.
-        example: one transition without batch dimensions, as it will be stored.
-        sampler: a sampler that replaces the one that the options ask for.
-
-    Raises:
-        ConfigError: as :func:`~rlkit_sac.data.make_replay_buffer`, with the name of the option.
-    """
-    replay, num_samples = config.replay, config.replay.batch_size
-    if config.replay.n_steps > 1:
-        if example.get("prev_action", None) is not None:
-            raise ConfigError("replay.n_steps: must be 1 with a prior that reads prev_action")
-        example = several_steps(example)
-    if num_samples % num_ranks():
-        text = f"a multiple of the {num_ranks()} processes of torchrun, got {num_samples}"
-        raise ConfigError(f"replay.batch_size: must be {text}")
-    options = replay.arguments() | {"batch_size": num_samples // num_ranks()}
-    source = replay.prior_data if isinstance(replay, ReplayConfig) else None
-    # The checkpoints of a run hold the prior transitions that were put into the buffer.
-    if source is not None and (config.resume is None or options["prior_share"] is not None):
-        with prefix_errors("replay.prior_data"):
-            data = read_prior_data(source, env, gamma=config.loss.gamma)
-            options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
-    with prefix_errors("replay.capacity"):
-        buffer = make_replay_buffer(
-            example,
-            **options,
-            sampler=_make_sampler(config, env) if sampler is None else sampler,
-            gamma=config.loss.gamma,
-            device=env.device,
-        )
-    if isinstance(replay, ReplayConfig) and replay.goals is not None:
-        with prefix_errors("replay.goals"):
-            arguments = goal_arguments(env, replay.reward_function)
-        buffer.append_transform(
-            HindsightTransform(
-                buffer, **arguments, strategy=replay.goals, her_ratio=replay.her_ratio
-            )
-        )
-    _check_first_sample(config)
-    return buffer
-
-
-def _make_sampler(config: BaseRunConfig, env: EnvBase) -> Sampler | None:
-    """Return the sampler of the replay buffer; ``None`` draws single transitions uniformly."""
-    replay = config.replay
-    layout = {"capacity": replay.capacity, **config.replay_layout()}
-    steps = StepSampler(**layout) if config.env.frame_stack > 1 else None
-    if isinstance(replay, ReplayConfig) and replay.prioritized:
-        frames = replay.priority_beta_frames
-        return PrioritizedSampler(
-            replay.capacity,
-            alpha=replay.priority_alpha,
-            beta=replay.priority_beta,
-            beta_frames=None if frames is None else share_of_rank(frames),
-            eps=replay.priority_eps,
-            steps=steps,
-            device=env.device if replay.storage == "tensor" else "cpu",
-        )
-    return SliceSampler(replay.slice_length, **layout) if replay.slice_length > 1 else steps
-
-
-def _check_first_sample(config: BaseRunConfig) -> None:
-    """Refuse a start of learning before the buffer holds slices or stacks."""
-    starts, stack = config.collector.learning_starts, config.env.frame_stack
-    frames = config.row_length + stack - 1 + config.replay.n_steps - 1
-    if not isinstance(config.collector, CollectorConfig) or frames == 1:
-        return
-    steps = steps_per_batch(config.collector.batch_frames(config.batch_envs), config.batch_envs)
-    needed = -(-frames // steps) * steps * config.batch_envs * num_ranks()
-    if starts < needed:
-        slices = f"slices of {config.row_length} frames" if config.row_length > 1 else "samples"
-        stacks = f" in stacks of {stack} (env.frame_stack)" if stack > 1 else ""
-        raise ConfigError(
-            f"collector.learning_starts: {slices}{stacks} need at least {needed}, got {starts}"
-        )
 
 
 def run_collector(

@@ -11,15 +11,14 @@ from textwrap import indent
 from typing import Any, TypeVar
 
 from rlkit_sac.config.read import parse_config, set_options
-from rlkit_sac.config.recipe import BaseRunConfig
-from rlkit_sac.config.run import SeedsConfig
+from rlkit_sac.config.run import BaseRunConfig, SeedsConfig
 from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory
+from rlkit_sac.runs.machine import num_ranks, rank
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
-from rlkit_sac.runs.torchrun import num_ranks, rank
 from rlkit_sac.signals import start_resource_tracker
 
 Config = TypeVar("Config")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torchrl.record.loggers import WandbLogger
 from tqdm import tqdm
 
-from rlkit_sac.config.recipe import BaseRunConfig
+from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.errors import RunError, summary
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.files import os_errors_named

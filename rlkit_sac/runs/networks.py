@@ -19,7 +19,7 @@ from rlkit_sac.modules import EncoderOptions, MemoryOptions, observation_encoder
 from rlkit_sac.modules.blueprints import custom_network
 from rlkit_sac.modules.encoders import is_single_vector
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
-from rlkit_sac.runs.torchrun import learner_group
+from rlkit_sac.runs.machine import learner_group
 
 _M = TypeVar("_M", bound=nn.Module)
 

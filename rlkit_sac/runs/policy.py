@@ -14,7 +14,7 @@ from tensordict.nn import TensorDictModuleBase
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config.options import options_of
-from rlkit_sac.config.recipe import BaseRunConfig
+from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
 from rlkit_sac.errors import ConfigError, RunError, summary
 from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint

@@ -15,7 +15,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.read import read_yaml
-from rlkit_sac.config.recipe import BaseRunConfig
+from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.observations import is_image
@@ -27,9 +27,9 @@ from rlkit_sac.modules.structure import changed_layer
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
+from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
-from rlkit_sac.runs.torchrun import num_ranks
 from rlkit_sac.updates.scheduled_values import schedule_value
 
 #: Patterns of the options that a resumed run may give other values.

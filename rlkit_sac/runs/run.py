@@ -18,7 +18,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import flat_config
-from rlkit_sac.config.recipe import BaseRunConfig
+from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
@@ -28,11 +28,11 @@ from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
 from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
+from rlkit_sac.runs.machine import announce_run, announced_run, max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.resume import changes, task_facts
 from rlkit_sac.runs.saving import Checkpoints
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
-from rlkit_sac.runs.torchrun import announce_run, announced_run, max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.scheduled_values import apply_schedules

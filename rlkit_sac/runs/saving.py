@@ -33,7 +33,7 @@ from rlkit_sac.runs.checkpoint import (
     step_folders,
 )
 from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
-from rlkit_sac.runs.torchrun import rank
+from rlkit_sac.runs.machine import rank
 
 _SEGMENT_BYTES = 64 * 2**20
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from rlkit_sac.errors import EnvironmentFault, environment_traceback
-from rlkit_sac.runs.torchrun import launcher
+from rlkit_sac.runs.machine import launcher
 from rlkit_sac.signals import handle_signals
 
 #: Environment variable of a run that is one of several: the file for how it has ended.

@@ -11,7 +11,7 @@ from tensordict import NonTensorData, TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.prior_data import read_prior_data
+from rlkit_sac.runs.replay import read_prior_data
 from tests.reliability.runs import SHORT, assert_same_run, newest, replay_of, run, train
 
 FRAMES = "--collector.total_frames"

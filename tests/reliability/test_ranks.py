@@ -61,7 +61,7 @@ from importlib import import_module
 
 import torch
 
-from rlkit_sac.runs.torchrun import learner_group, rank
+from rlkit_sac.runs.machine import learner_group, rank
 from tests.recipes.loading import load_recipe
 
 training_run = import_module("rlkit_sac.runs.run")
