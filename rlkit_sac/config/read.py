@@ -255,14 +255,9 @@ def set_options(
     else:
         direct, problems = _command_line_settings(given)
     file = default_config(type(recipe))
-    if file is not None and not {"config", "resume"} & {setting.key for setting in direct}:
-        defaults = {key: plain_value(value) for key, value, *_ in read_yaml(file, recipe)}
-        errors = _set_values(options, defaults)
-        problems += [f"{file}: {key}: {text}" for key, text in errors.items()]
-    if {"-h", "--help"} & set(given):
-        print(format_help(type(recipe), options, every="all" in given), end="")
-        raise SystemExit(0)
     settings: list[Setting] = []
+    if file is not None and not {"config", "resume"} & {setting.key for setting in direct}:
+        settings = [setting._replace(where=setting.key) for setting in read_yaml(file, recipe)]
     # A resumed run starts from its stored options, which files and command line may change.
     order = {"resume": 0, "config": 1}
     for key, value, place, _ in sorted(direct, key=lambda setting: order.get(setting.key, 2)):
@@ -282,7 +277,13 @@ def set_options(
         key = _option_key(setting.key, options)
         where[key] = where[setting.key] = setting.where
         values[key] = _new_value(setting, key, options, values)
-    errors = _set_values(options, values)
+    hints = {key: option.hint for key, option in options.items()}
+    valid, errors = read_values(hints, values)
+    for key, value in valid.items():
+        setattr(options[key].section, options[key].name, value)
+    if {"-h", "--help"} & set(given):
+        print(format_help(type(recipe), options, every="all" in given), end="")
+        raise SystemExit(0)
     for key, text in errors.items():
         place = where.get(key) or where[_option_key(key, options)]
         if key in values and key not in options:
@@ -294,15 +295,6 @@ def set_options(
         for key, text in config_errors(config, errors)
     ]
     return where, problems
-
-
-def _set_values(options: Mapping[str, Option], values: Mapping[str, Any]) -> dict[str, str]:
-    """Set the options whose values are valid, and return the errors of the others by key."""
-    hints = {key: option.hint for key, option in options.items()}
-    valid, errors = read_values(hints, values)
-    for key, value in valid.items():
-        setattr(options[key].section, options[key].name, value)
-    return errors
 
 
 def _command_line_settings(argv: Sequence[str]) -> tuple[list[Setting], list[str]]:

@@ -2,6 +2,7 @@
 
 from rlkit_sac.config.run import BaseRunConfig as BaseRunConfig
 from rlkit_sac.config.run import RunConfig as RunConfig
+from rlkit_sac.runs.build import Parts as Parts
 from rlkit_sac.runs.build import limit_episodes as limit_episodes
 from rlkit_sac.runs.build import make_envs as make_envs
 from rlkit_sac.runs.build import parameter_groups as parameter_groups
@@ -35,7 +36,6 @@ from rlkit_sac.runs.replay import make_replay as make_replay
 from rlkit_sac.runs.replay import read_prior_data as read_prior_data
 from rlkit_sac.runs.replay import stored_keys as stored_keys
 from rlkit_sac.runs.resume import warm_start as warm_start
-from rlkit_sac.runs.run import Parts as Parts
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
 from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints

@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from tensordict.nn import TensorDictModuleBase
 from torch.nn import Parameter
+from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
@@ -48,6 +49,23 @@ from rlkit_sac.updates.update import Update
 
 #: Time limit in frames of a task that declares none.
 TIME_LIMIT = 10_000
+
+
+class Parts(NamedTuple):
+    """The parts that a recipe makes for its run.
+
+    Attributes:
+        loss_module: a loss with a method ``policy`` and, for vector rewards, an attribute
+            ``reward_weights``, as the losses of this package have them.
+        update: the update of the loss.
+        replay: the replay buffer.
+        collector: the collector of the environment for training.
+    """
+
+    loss_module: LossModule
+    update: Update
+    replay: TensorDictReplayBuffer
+    collector: AnyCollector | WorkerCollector
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rlkit_sac.errors import ConfigError, RlkitSacError, refuse, summary
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.machine import num_ranks, rank
+from rlkit_sac.runs.machine import announce_run, announced_run, num_ranks, rank
 from rlkit_sac.runs.seeds import answer_parent, follow_parent, run_seeds
 from rlkit_sac.runs.stop import describe_failure, interrupt_behind, note_results, raised_signals
 from rlkit_sac.signals import start_resource_tracker
@@ -60,6 +60,28 @@ class Session:
             )
         self.start, self.directory = start, directory
         return start.config
+
+    def open_directory(self, config: BaseRunConfig, recipe: str) -> RunDirectory:
+        """Return a new run directory, or the directory of the run to resume.
+
+        Args:
+            config: the options of the run.
+            recipe: name of the recipe.
+
+        Raises:
+            ConfigError: if the directory cannot be made, or another recipe began the run.
+        """
+        if rank() > 0:
+            return RunDirectory(announced_run(), followed=True)
+        if (run := self.directory) is None:
+            run = RunDirectory.create(
+                config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
+            )
+        elif (begun_by := run.info["recipe"]) != recipe:
+            text = f"{run.path} is a run of recipes/{begun_by}.py: resume it with that recipe"
+            raise ConfigError(f"resume: {text}")
+        announce_run(run.path)
+        return run
 
 
 def run_recipe(

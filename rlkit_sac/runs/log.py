@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
+from torchrl.objectives import LossModule
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.envs.torchrl_env import SUCCESS
@@ -373,7 +373,6 @@ def final_summary(run: Path, log: TrainingLog) -> str:
         "frames": f"{log.frames:,}",
         "updates": f"{log.updates:,}",
         "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
-        "peak memory": _peak_memory(),
         "results": str(run),
     }
     return summary_table(rows)
@@ -389,14 +388,9 @@ def _evaluation(log: TrainingLog, frames: int | None) -> str:
     return f"{mean:.2f}{spread}{success} ({episodes} at frame {frames:,})"
 
 
-def _peak_memory() -> str:
-    parts = []
-    if sys.platform != "win32":
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        peak *= 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-        parts.append(f"{peak / 2**20:,.0f} MiB")
-    if torch.cuda.is_initialized():
-        parts.append(f"{torch.cuda.max_memory_allocated() / 2**20:,.0f} MiB on the GPU")
-    return ", ".join(parts) or "unknown"
+def warn_of_temperatures(loss_module: LossModule, log: TrainingLog) -> None:
+    """Warn of learned temperatures that ended at an extreme."""
+    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
+    for name in sorted(learned.intersection(log.latest)):
+        if not 1e-4 <= log.latest[name] <= 100:
+            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")

@@ -8,27 +8,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from tensordict import TensorDictBase
 from torch import Tensor
-from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
-from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.data import AnyCollector, SliceSampler, WorkerCollector
+from rlkit_sac.data import SliceSampler, WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
+from rlkit_sac.runs.build import Parts
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
-from rlkit_sac.runs.directory import RunDirectory, write_config
+from rlkit_sac.runs.directory import write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
-from rlkit_sac.runs.log import TrainingLog, report
+from rlkit_sac.runs.log import TrainingLog, report, warn_of_temperatures
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
-from rlkit_sac.runs.machine import announce_run, announced_run, max_over_ranks, num_ranks, rank
+from rlkit_sac.runs.machine import max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
 from rlkit_sac.runs.resume import changes, task_facts
 from rlkit_sac.runs.saving import Checkpoints
@@ -297,23 +296,6 @@ class TrainingRun:
             self._collector.end()
 
 
-class Parts(NamedTuple):
-    """The parts that a recipe makes for its run.
-
-    Attributes:
-        loss_module: a loss with a method ``policy`` and, for vector rewards, an attribute
-            ``reward_weights``, as the losses of this package have them.
-        update: the update of the loss.
-        replay: the replay buffer.
-        collector: the collector of the environment for training.
-    """
-
-    loss_module: LossModule
-    update: Update
-    replay: TensorDictReplayBuffer
-    collector: AnyCollector | WorkerCollector
-
-
 @contextmanager
 def training_run(
     config: BaseRunConfig,
@@ -346,7 +328,7 @@ def training_run(
     policy = partial(policy_files, parts.loss_module.policy(), task=describe_task(eval_env))
     policy()  # refuses a policy that cannot be saved before the run begins
     _check_parts(config, parts)
-    directory = _open_directory(config, session, recipe)
+    directory = session.open_directory(config, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
     names, shows_bar = parts.update.scalar_names, config.logging.progress and rank() == 0
     with (
@@ -376,7 +358,7 @@ def training_run(
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))
-    _warn_of_temperatures(parts.loss_module, log)
+    warn_of_temperatures(parts.loss_module, log)
     if config.evaluation.video:
         record_best(directory.path, parts.loss_module.policy())
 
@@ -386,21 +368,6 @@ def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     if config.loss.schedules and not hasattr(parts.loss_module, "set_scalar"):
         raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
-
-
-def _open_directory(config: BaseRunConfig, session: Session, recipe: str) -> RunDirectory:
-    """Return a new run directory, or the directory of the run to resume."""
-    if rank() > 0:
-        return RunDirectory(announced_run(), followed=True)
-    if (run := session.directory) is None:
-        run = RunDirectory.create(
-            config, recipe=recipe, task=config.env.id, seed=config.seed, root=config.logging.dir
-        )
-    elif (begun_by := run.info["recipe"]) != recipe:
-        text = f"{run.path} is a run of recipes/{begun_by}.py: resume it with that recipe"
-        raise ConfigError(f"resume: {text}")
-    announce_run(run.path)
-    return run
 
 
 def _session_facts(
@@ -427,10 +394,3 @@ def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest
             yield
 
     update.announce_compiling(compiling)
-
-
-def _warn_of_temperatures(loss_module: LossModule, log: TrainingLog) -> None:
-    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
-    for name in sorted(learned.intersection(log.latest)):
-        if not 1e-4 <= log.latest[name] <= 100:
-            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")
