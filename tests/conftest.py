@@ -43,8 +43,18 @@ def _no_figures() -> Iterator[None]:
         yield
 
 
+def _is_more(path: Path) -> bool:
+    return path.as_posix().removeprefix(f"{Path(__file__).parent.as_posix()}/").startswith(MORE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of which `make test` or `make test-more` would run nothing."""
+    wanted = {"not slow and not more": False, "more and not slow": True}.get(config.option.markexpr)
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if is_test and wanted is (not _is_more(collection_path)) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    folder = f"{Path(__file__).parent.as_posix()}/"
     for item in items:  # doctests of the package may be among them
-        if item.path.as_posix().removeprefix(folder).startswith(MORE):
+        if _is_more(item.path):
             item.add_marker("more")

@@ -1,7 +1,5 @@
 """A task with images, whose observations and actions have many forms: ``tests/Dot-v0``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Small policies with memory, of TorchRL's and PyTorch's parts."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

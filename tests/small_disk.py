@@ -1,7 +1,5 @@
 """A disk of a few MiB that only this process sees, for scripts that tests start as processes."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

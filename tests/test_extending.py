@@ -1,7 +1,5 @@
 """docs/extending.md, followed: its files are written, its commands and blocks run in order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

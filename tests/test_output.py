@@ -1,7 +1,5 @@
 """What a program prints need not be read, nor fit on a disk."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

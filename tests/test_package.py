@@ -1,7 +1,5 @@
 """What ``import rlkit_sac`` gives."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

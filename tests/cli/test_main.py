@@ -1,7 +1,5 @@
 """What the command says before PyTorch is needed: help, version, lists, mistakes, copies."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The command `report`: a page beside the run or where it is told, without PyTorch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

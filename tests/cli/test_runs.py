@@ -1,7 +1,5 @@
 """Runs that the command begins, continues and evaluates, in this process."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

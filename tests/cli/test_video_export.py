@@ -1,7 +1,5 @@
 """``rlkit-sac video`` and ``rlkit-sac export`` on a run, by the functions of their files."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The wheel: it holds the recipes, and is all that the command needs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

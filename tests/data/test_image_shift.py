@@ -1,7 +1,5 @@
 """Random shifts of images against crops of padded ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

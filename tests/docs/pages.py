@@ -1,7 +1,5 @@
 """The code blocks of the documentation."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Following a page: its files are written, its commands and blocks are run in order."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """docs/api.md lists the public names of every package, and errors."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

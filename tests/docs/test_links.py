@@ -1,7 +1,5 @@
 """Links between the pages lead somewhere, on GitHub and in the built documentation alike."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from pathlib import Path

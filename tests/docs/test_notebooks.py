@@ -1,7 +1,5 @@
 """The notebooks show what their code gave, and their code runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

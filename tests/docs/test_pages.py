@@ -1,7 +1,5 @@
 """All code of the documentation runs, and prints what the pages show."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the blocks of a page made is used: environments are stepped, losses trained, actors act."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ from tests.envs import analytic  # registers
 env = make_env("analytic/MixedToy-v0")
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Small environments with unusual spaces, which remember the actions they receive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

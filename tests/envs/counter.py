@@ -1,7 +1,5 @@
 """A task of Gymnasium that shows its number and its time in observations of any structure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Masks of allowed actions, as tasks give them and as they become an entry of each frame."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """Environments of TorchRL have the entries, numbers and errors of those of Gymnasium."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import nullcontext
 from typing import Any

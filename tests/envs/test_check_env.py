@@ -1,7 +1,5 @@
 """What `check_env` finds."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """What an environment gives is taken as it is, or refused."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 from typing import Any, ClassVar
@@ -169,23 +167,6 @@ def test_kwargs_that_cannot_be_copied_are_named(register) -> None:
     name = register(entry_point=Line)
     with pytest.raises(ConfigError, match=r"could not be created: TypeError: cannot pickle .*lock"):
         make_env(name, kwargs={"settings": threading.Lock()})
-
-
-@pytest.mark.parametrize(
-    ("shape", "channels"),
-    [
-        ((12, 8, 8), "first"),
-        ((7, 7, 20), "last"),
-        ((3, 4, 5), "first"),
-        ((84, 84, 3), "last"),
-        ((210, 160, 3), "last"),
-        ((3, 3, 3), "last"),
-        ((4, 12, 8, 8), "first"),
-    ],
-)
-def test_channels_are_beside_two_axes_that_are_equal(shape: Any, channels: str) -> None:
-    (found,) = ObservationConversion(Box(0, 255, shape, np.uint8)).layout()
-    assert found["channels"] == channels
 
 
 @pytest.mark.parametrize("count", [-1, 51])

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from rlkit_sac.envs import check_env, make_env

@@ -1,7 +1,5 @@
 """Stacks of the last frames of images, as networks and users of Gymnasium see them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

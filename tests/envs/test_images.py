@@ -1,17 +1,18 @@
 """Images keep their bytes, alone or within a structure, and the rest is a vector beside them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.vector.utils import concatenate, create_empty_array
 
 from rlkit_sac.data import make_collector
 from rlkit_sac.envs import make_env, observation_dim, observation_layout
 from rlkit_sac.envs.observations import ObservationConversion
+from rlkit_sac.envs.spaces import space_to_json
+from rlkit_sac.envs.task_tensors import TaskTensors
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules import categorical_actor
 from tests.data.collect.kinds import KINDS, of_kind
@@ -53,6 +54,13 @@ def test_each_image_is_an_entry_and_all_else_one_vector() -> None:
         (image(10, 10, 10, dtype=np.bool_, high=1), ([10, 10, 10], 1, "last")),
         (image(4, 84, 84, 3), ([4, 84, 84, 3], 255, "last")),
         (image(4, 3, 84, 84, high=7), ([4, 3, 84, 84], 7, "first")),
+        # Channels are beside two axes that are equal.
+        (image(12, 8, 8), ([12, 8, 8], 255, "first")),
+        (image(7, 7, 20), ([7, 7, 20], 255, "last")),
+        (image(3, 4, 5), ([3, 4, 5], 255, "first")),
+        (image(210, 160, 3), ([210, 160, 3], 255, "last")),
+        (image(3, 3, 3), ([3, 3, 3], 255, "last")),
+        (image(4, 12, 8, 8), ([4, 12, 8, 8], 255, "first")),
     ],
 )
 def test_the_layout_says_how_an_image_is_read(space: Box, wanted: Any) -> None:
@@ -122,3 +130,16 @@ def test_two_images_of_one_entry_are_refused() -> None:
     space = Dict(arm=Tuple([image(8, 8, 3)]), arm_0=image(8, 8, 3))
     with pytest.raises(ConfigError, match="two images of the observation space"):
         ObservationConversion(space)
+
+
+def test_images_and_choices_are_those_of_the_environment() -> None:
+    space = Dict(mode=Discrete(3, start=1), view=Tuple([Box(0, 255, (4, 4, 3), np.uint8)] * 2))
+    observe = ObservationConversion(space, indices=[2, 0])
+    described = {"observation_space": space_to_json(space), "observation_indices": [2, 0]}
+    actions = {"action_space": space_to_json(Discrete(2)), "rescale_actions": True}
+    task = TaskTensors(described | actions)
+    each = [space.sample() for _ in range(3)]
+    tensors, front = task.observed(concatenate(space, each, create_empty_array(space, 3)))
+    assert front == (3,)
+    for key, values in task.entries(tensors).items():
+        assert np.array_equal(values, np.stack([observe(one)[key] for one in each]))

@@ -1,7 +1,5 @@
 """The environments of MO-Gymnasium, by way of `make_env`."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import mo_gymnasium
 import numpy as np

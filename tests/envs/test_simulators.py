@@ -1,7 +1,5 @@
 """Simulators that TorchRL wraps, each as far as its package is installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several environments in one are those environments, or are refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A batched task of TorchRL: a cart on a track is to reach the middle, with any kind of action."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

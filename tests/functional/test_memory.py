@@ -1,7 +1,5 @@
 """Recurrent layers against PyTorch's, for one network and for several."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Straight-line code against the function that was recorded."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Random numbers that a graph takes as inputs are those that the function would have drawn."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Recorded functions against the functions themselves, on inputs they were not recorded with."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

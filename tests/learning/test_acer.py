@@ -1,7 +1,5 @@
 """ACER learns: chains and repetitions whose best returns are known, and CartPole."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

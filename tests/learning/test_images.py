@@ -1,7 +1,5 @@
 """A loss that reads an image and a vector learns what neither of them says alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

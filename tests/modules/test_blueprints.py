@@ -1,7 +1,5 @@
 """Blueprints of how modules were built."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """Encoders against PyTorch's convolutions, and the networks that have one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

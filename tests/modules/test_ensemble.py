@@ -1,7 +1,5 @@
 """Perceptrons evaluated together against each of them by itself, values and gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Memories on rows and on their steps; tests/functional/test_memory.py compares with PyTorch's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

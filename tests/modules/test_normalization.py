@@ -1,7 +1,5 @@
 """Running statistics against NumPy over all that came, and what they do to observations."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

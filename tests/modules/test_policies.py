@@ -1,7 +1,5 @@
 """Policies made from critics: what they do, what they share, and how they leave the package."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

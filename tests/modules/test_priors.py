@@ -1,7 +1,5 @@
 """Densities of priors against numerical integration and SciPy, and priors as parts of a loss."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

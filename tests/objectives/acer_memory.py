@@ -4,8 +4,6 @@ The cells are PyTorch's ``nn.GRUCell`` and ``nn.LSTMCell`` with the weights of t
 remember goes into the formulas of :mod:`tests.objectives.acer_references`.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Small ACER losses whose networks a reference can call, and segments to score."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 from typing import Any

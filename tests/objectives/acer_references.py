@@ -3,8 +3,6 @@
 Nothing of the package is used here. Each segment of an episode goes backwards in time by itself.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A loss against its reference in float64: losses, scalars, the priority and every gradient."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The losses of the soft actor-critic family with small networks of the package, and batches."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

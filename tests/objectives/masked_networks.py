@@ -1,7 +1,5 @@
 """Critics of parameterized actions, each beside its formula in plain float64 PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -4,8 +4,6 @@ The reference walks through each episode by itself, with ``GRUCell`` and ``LSTMC
 what they remember to a loss without memory, whose networks are the heads alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field

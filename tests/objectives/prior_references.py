@@ -1,7 +1,5 @@
 """Priors for the losses, each beside its formula in plain float64 PyTorch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """ACER's loss as a part of TorchRL: keys, refusals, copies, shared trunks."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

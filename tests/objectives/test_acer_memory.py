@@ -1,7 +1,5 @@
 """ACER with networks that have a memory, against loops over the steps of each row."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

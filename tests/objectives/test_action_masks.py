@@ -1,7 +1,5 @@
 """A mask does what removing the outputs of the forbidden actions does, in values and gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import product

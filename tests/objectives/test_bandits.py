@@ -128,7 +128,7 @@ def test_discrete(with_actor):
     critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
     loss = DiscreteSACLoss(critic, actor, alpha_init=ALPHA_D, fixed_alpha=True)
 
-    train(loss, some_choices, 250)
+    train(loss, some_choices, 150)
     wanted = (REWARDS / ALPHA_D).softmax(-1)
     policy, states = loss.policy(), TensorDict(observation=torch.ones(1, 1), batch_size=[1])
     if with_actor:
@@ -145,7 +145,7 @@ def test_a_tuned_temperature_gives_the_policy_its_target_entropy():
     critic = TensorDictModule(Constant(3), ["observation"], ["action_value"])
     loss = DiscreteSACLoss(critic, target_entropy=0.8)
 
-    train(loss, some_choices, 400)
+    train(loss, some_choices, 200)
     assert loss(some_choices())["entropy"].item() == pytest.approx(0.8, abs=1e-2)
 
 
@@ -158,7 +158,7 @@ def test_continuous():
         c = some_actions()
         return one_step(c, ALPHA_C * wanted_log_density(c).unsqueeze(-1))
 
-    train(loss, batch, 400)
+    train(loss, batch, 250)
     check_continuous(loss)
 
 
@@ -177,7 +177,7 @@ def test_hybrid():
         action = TensorDict(continuous=c, discrete=d, batch_size=[512])
         return one_step(action, reward)
 
-    train(loss, batch, 400)
+    train(loss, batch, 250)
     check_continuous(loss)
     c = torch.linspace(-0.9, 0.9, 7).unsqueeze(-1)
     states = TensorDict(observation=torch.ones(7, 1), batch_size=[7]).set(key, c)

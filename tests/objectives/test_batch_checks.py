@@ -1,7 +1,5 @@
 """What losses say of batches that lack an entry, hold a misshapen one, or fit other networks."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

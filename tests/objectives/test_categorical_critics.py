@@ -1,7 +1,5 @@
 """Critics that describe values by distributions over atoms, against the formulas in float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.testing import assert_close

@@ -1,7 +1,5 @@
 """Losses over sequences refuse steps that do not follow each other, and take those that do."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Losses that equal others, where both define the same; extreme numbers."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

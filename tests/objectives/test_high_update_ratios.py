@@ -3,8 +3,6 @@
 The references are written critic by critic, with the masks that dropout drew.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

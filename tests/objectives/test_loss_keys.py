@@ -1,7 +1,5 @@
 """What losses read, write and return, and how it is renamed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The parts of a loss as methods, each callable alone; what the public losses share."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Generic

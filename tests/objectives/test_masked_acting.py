@@ -1,7 +1,5 @@
 """Policies of critics with a mask: they act by the values of separate passes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torchrl.envs.utils import ExplorationType

@@ -1,7 +1,5 @@
 """Critics with a mask: K passes, each of which reads the parameters of its own action alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -6,8 +6,6 @@ and takes each step's target from the next step of the sequence. The policy is t
 smallest critic; its entropy is minus the log-probability of one sampled action.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import torch

@@ -1,7 +1,5 @@
 """What rows tell a loss with memories, and what they do not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

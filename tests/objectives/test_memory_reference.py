@@ -1,7 +1,5 @@
 """Losses with memories against references that walk through each episode by itself."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

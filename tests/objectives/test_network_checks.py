@@ -1,7 +1,5 @@
 """Networks that do not fit a loss are refused by name; copies of critics differ."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict.nn import TensorDictModule

@@ -1,7 +1,5 @@
 """A loss that normalizes a raw batch against one without, on a batch normalized by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

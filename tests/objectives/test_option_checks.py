@@ -1,7 +1,5 @@
 """Options that cannot be, the action spec, and target entropies that come from it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

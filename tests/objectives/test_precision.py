@@ -1,7 +1,5 @@
 """A loss that is cast to float64 computes as one that was built in it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

@@ -1,7 +1,5 @@
 """Priors in acting, and the previous action on its way from the environment."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

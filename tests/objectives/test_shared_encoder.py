@@ -1,7 +1,5 @@
 """Networks that share an encoder: against the formulas, and against networks that do not share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies, pickles, targets and temperatures of a loss."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import math

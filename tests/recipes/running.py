@@ -1,7 +1,5 @@
 """Short runs of a recipe in this process, and what each recipe promises of them."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -121,6 +119,19 @@ class Recipe:
         assert metrics["frames"].iloc[-1] == 120
         assert load_policy(run)
         return run
+
+    def assert_leaves(
+        self, workplace: Path, task: str, columns: Sequence[str], *arguments: str, updates: int = 25
+    ) -> dict[str, Any]:
+        """A short run is finished, with numbers in columns and its policy; what run.json says."""
+        run = self.train(*arguments)
+        assert run.parent == workplace / "runs" / self.name / task
+        metrics = pd.read_csv(run / "metrics.csv")
+        assert np.isfinite(metrics[list(columns)].iloc[-1].astype(float)).all()
+        assert_policy_repeats_the_last_evaluation(run)
+        info = json.loads((run / "run.json").read_text())
+        assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, updates)
+        return info | {"columns": list(metrics.columns), "policy": load_policy(run)}
 
     def assert_seed_decides(self) -> None:
         """The same seed gives the same tables, another one others."""

@@ -1,7 +1,5 @@
 """The update of the ACER recipe, against steps written out."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Recipes on tasks whose actions are several choices, or not all allowed."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The benchmarks as scripts: small sizes, what they print, what they write."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Policies cloned from data."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

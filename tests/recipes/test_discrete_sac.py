@@ -1,29 +1,18 @@
 """The recipe of discrete SAC as a user runs it, on CartPole-v1."""
 
-from __future__ import annotations
-
-import json
-
-import pandas as pd
 import pytest
 
 from rlkit_sac.modules import BoltzmannPolicy
-from rlkit_sac.runs import load_policy
-from tests.recipes.running import DISCRETE, assert_policy_repeats_the_last_evaluation, each_case
+from tests.recipes.running import DISCRETE, each_case
 
 
 def test_a_run_without_actor_has_no_loss_and_no_step_of_one(workplace):
-    run = DISCRETE.train()
-    assert run.parent == workplace / "runs" / "discrete_sac" / "CartPole-v1"
-    columns = pd.read_csv(run / "metrics.csv").columns
-    assert {"loss_qvalue", "loss_alpha", "alpha", "entropy", "grad_norm_alpha"} <= set(columns)
-    assert not [name for name in columns if "actor" in name]
-    info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 25)
+    columns = ["loss_qvalue", "loss_alpha", "alpha", "entropy", "grad_norm_alpha"]
+    left = DISCRETE.assert_leaves(workplace, "CartPole-v1", columns)
+    assert not [name for name in left["columns"] if "actor" in name]
     # p (log(K - 1) - log p) - (1 - p) log(1 - p) of K = 2 actions and p = 0.05
-    assert info["target_entropy"] == pytest.approx(0.198515, abs=1e-6)
-    assert isinstance(load_policy(run), BoltzmannPolicy)
-    assert_policy_repeats_the_last_evaluation(run)
+    assert left["target_entropy"] == pytest.approx(0.198515, abs=1e-6)
+    assert isinstance(left["policy"], BoltzmannPolicy)
 
 
 def test_half_the_frames_and_then_the_rest_equal_all_at_once(workplace, capsys):

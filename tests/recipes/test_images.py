@@ -1,7 +1,5 @@
 """Every recipe on images: exact resume, and what is made of the policy of a run."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

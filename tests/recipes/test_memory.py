@@ -1,7 +1,5 @@
 """Every recipe with a memory: exact resume in the middle of episodes, and what is refused."""
 
-from __future__ import annotations
-
 import shlex
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Networks by a function of one's own, from the option to the exported policy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

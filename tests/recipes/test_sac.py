@@ -1,7 +1,5 @@
 """The SAC recipe as a user runs it: real environments, real processes, real files."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

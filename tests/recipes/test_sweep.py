@@ -1,7 +1,5 @@
 """Sweeps: search spaces, and trials that are runs of recipes."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

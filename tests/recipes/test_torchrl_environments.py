@@ -1,7 +1,5 @@
 """Recipes as they are, on batched environments of TorchRL."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

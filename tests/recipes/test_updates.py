@@ -1,7 +1,5 @@
 """Each recipe makes the update that its options ask for."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -42,6 +40,8 @@ def test_an_update_has_the_options_of_its_configuration(name: str) -> None:
         assert optimizer.defaults["fused"]
         (parameters,) = optimizer.param_groups
         assert parameters["params"] == groups[group]
+    parameters = [id(each) for group in groups.values() for each in group]
+    assert sorted(parameters) == sorted(map(id, update.loss_module.parameters()))
     first = [LossStep((f"loss_{each}",), (each,)) for each in ("qvalue", "value") if each in groups]
     both = LossStep(("loss_actor", "loss_alpha"), ("actor", "alpha"))
     assert update.steps == (*first, both, TargetStep(2))

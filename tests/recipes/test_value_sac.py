@@ -1,25 +1,11 @@
 """The recipe with a value network as a user runs it: real environments and real files."""
 
-from __future__ import annotations
-
-import json
-
-import numpy as np
-import pandas as pd
-
-from tests.recipes.running import VALUE, assert_policy_repeats_the_last_evaluation, each_case
+from tests.recipes.running import VALUE, each_case
 
 
 def test_a_run_logs_the_value_network(workplace):
-    run = VALUE.train("--seed", "3", "--network.tanh_loc", "true")
-    info = json.loads((run / "run.json").read_text())
-    assert (info["status"], info["frames"], info["updates"]) == ("finished", 120, 25)
-    metrics = pd.read_csv(run / "metrics.csv")
-    learned = metrics[metrics["updates"] > 0]
     columns = ["loss_value", "v_mean", "v_min", "v_max", "grad_norm_value"]
-    assert np.isfinite(learned[columns]).all().all()
-    assert (learned["v_min"] <= learned["v_max"]).all()
-    assert_policy_repeats_the_last_evaluation(run)
+    VALUE.assert_leaves(workplace, "Pendulum-v1", columns, "--network.tanh_loc", "true")
 
 
 def test_a_run_that_stops_and_goes_on_is_the_run_that_never_stopped(workplace, capsys):

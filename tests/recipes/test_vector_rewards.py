@@ -1,7 +1,5 @@
 """Runs with several rewards, of each recipe."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

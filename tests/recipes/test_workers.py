@@ -1,7 +1,5 @@
 """Every recipe with workers on Ray: the numbers of one process, resume, deaths, signals."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The update that a recipe makes, without a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Recipes with several ranks: under ``torchrun``, or as processes that get what it gives them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

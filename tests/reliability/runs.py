@@ -1,7 +1,5 @@
 """Short runs of the SAC recipe as processes of their own, and how to compare what they leave."""
 
-from __future__ import annotations
-
 import io
 import os
 import shlex

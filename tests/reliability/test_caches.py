@@ -4,8 +4,6 @@ Permissions do not bind every user, so a file takes the place of a folder; nobod
 ``/proc``. Such folders are looked up at import: each run has a new interpreter.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

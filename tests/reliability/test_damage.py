@@ -1,7 +1,5 @@
 """Damaged and foreign files, a full disk, options that may not change: clear refusals."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Nothing computes with tensors that were left on the CPU while the others are on a device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial

@@ -1,7 +1,5 @@
 """Replay in files on a disk that is too small or fills up, and a table that disappears."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run that is killed at any moment can be loaded, and goes on as if nothing had happened."""
 
-from __future__ import annotations
-
 import json
 import random
 import time

@@ -1,7 +1,5 @@
 """Output that nobody reads: the run ends as it would have."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Folders with any characters in their names, and terminals that lack them."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

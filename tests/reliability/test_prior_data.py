@@ -1,7 +1,5 @@
 """Runs that begin with the transitions of another run."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs of several ranks: what they share, what each has for itself, and what they survive."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The tables of a run that is being written, as other processes read them."""
 
-from __future__ import annotations
-
 import time
 
 import pandas as pd

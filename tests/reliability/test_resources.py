@@ -1,7 +1,5 @@
 """Open files and memory of a long run, as its environments see them."""
 
-from __future__ import annotations
-
 import os
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Signals: the step is finished, the state saved, nothing left running."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

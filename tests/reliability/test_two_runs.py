@@ -1,7 +1,5 @@
 """Runs beside each other: folders of their own, the same numbers, shared caches."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The acting policy of every kind of loss, on observations of three numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

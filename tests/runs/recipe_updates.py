@@ -1,7 +1,5 @@
 """The updates that the recipes make, for tests of losses, steps and options."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch.optim import Adam, RMSprop

@@ -1,7 +1,5 @@
 """The scripted recipe in a folder of its own, and its processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

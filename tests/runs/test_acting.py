@@ -1,7 +1,5 @@
 """What ``act`` of a loaded policy returns is what the environment would have been given."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """What every recipe's configuration says of its task, and the environments it opens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial

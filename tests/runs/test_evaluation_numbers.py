@@ -1,7 +1,5 @@
 """NaN and infinity that appear in evaluations alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlkit_sac.envs import make_env

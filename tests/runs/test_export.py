@@ -1,7 +1,5 @@
 """A policy exported to a file acts as the policy that was loaded, without this package."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the console shows of an exception."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium as gym

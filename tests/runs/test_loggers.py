@@ -1,7 +1,5 @@
 """TensorBoard and W&B show what the CSV files hold, and leave the training as it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Policies that choose among allowed actions: saved, acting from NumPy, and exported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What comes of another run, or of the run before, has the units and the spaces of the task."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recipes that Python runs in its own process, and the runs that they leave."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal
@@ -25,11 +23,13 @@ from tests.recipes.loading import config_class, load_recipe
 from tests.reliability.runs import SHORT, assert_same_run
 from tests.reliability.runs import train as train_by_command
 
-# As SHORT, in Python.
+OPTIONS = [*SHORT, "--collector.total_frames", "150", "--collector.learning_starts", "130"]
+# The same in Python.
 QUICK = {
     name.removeprefix("--"): yaml.safe_load(value)
-    for name, value in zip(SHORT[:-1:2], SHORT[1::2], strict=True)
-} | {"collector.total_frames": 150}
+    for options in (OPTIONS[: len(SHORT) - 1], OPTIONS[len(SHORT) :])
+    for name, value in zip(options[::2], options[1::2], strict=True)
+}
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +45,7 @@ def test_a_run_is_that_of_the_command_and_is_read_from_python(tmp_path: Path) ->
     before = sys.argv.copy(), sys.path.copy()
     run = rlkit_sac.train("sac", seed=1, **QUICK, **{"update.max_grad_norm": None})
     assert (sys.argv, sys.path) == before
-    options = [*SHORT, "--collector.total_frames", "150", "--seed", "1"]
-    assert_same_run(train_by_command(tmp_path / "command", *options), run.path)
+    assert_same_run(train_by_command(tmp_path / "command", *OPTIONS, "--seed", "1"), run.path)
     assert run.path.parent == Path("runs/sac/Pendulum-v1")
     assert list(run.evaluations["frames"]) == [110, 150]
     assert list(run.metrics["frames"]) == [70, 140, 150]
@@ -239,10 +238,11 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
         if run.frames == 93:
             signal.raise_signal(signal.SIGINT)
 
+    options = QUICK | {"env": pendulum, "name": "my_task", "collector.learning_starts": 60}
     outside = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt) as stopped:
-            rlkit_sac.train("sac", env=pendulum, name="my_task", callback=interrupt, **QUICK)
+            rlkit_sac.train("sac", callback=interrupt, **options)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, outside)
@@ -254,8 +254,7 @@ def test_ctrl_c_saves_and_raises(tmp_path: Path) -> None:
     run = rlkit_sac.Run(path, env=pendulum).resume()
     info = json.loads((path / "run.json").read_text())
     assert (info["resumed_at"], info["exact"]) == (93, True)
-    whole = rlkit_sac.train("sac", env=pendulum, name="my_task", **QUICK)
-    assert_same_run(whole.path, run.path)
+    assert_same_run(rlkit_sac.train("sac", **options).path, run.path)
 
 
 @pytest.mark.parametrize(

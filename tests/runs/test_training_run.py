@@ -1,7 +1,5 @@
 """What goes on beside a recipe's loop, method by method, on a task whose best return is known."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Fixtures of the tests of updates."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlkit_sac.updates import compiled

@@ -1,7 +1,5 @@
 """Random numbers of a joint batch, of which each rank takes those of its own rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

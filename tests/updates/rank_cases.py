@@ -4,8 +4,6 @@
 case the parameters, targets and scalars after some updates.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import warnings

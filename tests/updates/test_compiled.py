@@ -4,8 +4,6 @@ Compiling takes seconds for each graph, so that most tests run the recorded grap
 marked slow, and one that is not, compile it.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Updates of all kinds of losses through a recorded graph and without, with the same draws."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

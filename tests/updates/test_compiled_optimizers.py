@@ -1,7 +1,5 @@
 """Optimizers in a recorded graph: their steps, their state, and what is not finite."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

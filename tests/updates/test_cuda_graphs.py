@@ -1,7 +1,5 @@
 """Compiled updates as CUDA graphs: the same on a GPU, left out elsewhere or where one errs."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

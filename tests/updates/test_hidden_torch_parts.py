@@ -1,7 +1,5 @@
 """Updates with a PyTorch in which a part that is not public is elsewhere run uncompiled."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

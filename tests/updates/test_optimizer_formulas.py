@@ -1,7 +1,5 @@
 """The written-out steps of optimizers against PyTorch's own, over several steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Updates by two processes on half batches are those of one process on the joint batch."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

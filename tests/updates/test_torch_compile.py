@@ -1,7 +1,5 @@
 """``torch.compile`` around a loss, and around an update of one's own, from the first batch on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

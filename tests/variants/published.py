@@ -5,8 +5,6 @@ Polyak averaging by hand. Where a system's code does what its authors did not me
 loss without gradient, time limits as ends), the equations count.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Each configuration of a published system updates as that system does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

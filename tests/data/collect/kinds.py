@@ -1,7 +1,5 @@
 """One environment for the collector of each kind."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

@@ -1,7 +1,5 @@
 """An entry that a wrapper makes of info is collected by both collectors, and read by a loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The light collector against TorchRL's, with the same environments, policy and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies with memory in both collectors: the state before and after each step, and resuming."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A recorded policy against the policy itself: the same bits, the same random numbers."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

@@ -1,7 +1,5 @@
 """Memory-mapped files of replay: their space is theirs, and freed with the process."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

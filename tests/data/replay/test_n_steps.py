@@ -1,7 +1,5 @@
 """Transitions of several steps, against their sums over hand-made episodes."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

@@ -1,7 +1,5 @@
 """A packed buffer against TorchRL's own, with the same transitions and the same seed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tensordict import TensorDict

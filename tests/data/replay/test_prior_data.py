@@ -1,7 +1,5 @@
 """Transitions from before the run, in the buffer or in a share of each batch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

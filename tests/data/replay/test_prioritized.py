@@ -1,7 +1,5 @@
 """Prioritized sampling: how often, how weighted, and what is refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Slices from replay: consecutive, of one environment, uniform, also where the buffer is full."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

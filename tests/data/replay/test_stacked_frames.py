@@ -1,7 +1,5 @@
 """Stacks out of replay, which stores each frame once, against stacks that are kept whole."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Draws in proportion to weights, against sums taken one after another."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import given, settings

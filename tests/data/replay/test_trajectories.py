@@ -1,7 +1,5 @@
 """Segments from replay against a list of every environment's frames."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Slices and segments within the batches of several workers."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st

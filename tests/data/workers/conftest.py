@@ -1,7 +1,5 @@
 """One small Ray cluster for all tests of workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

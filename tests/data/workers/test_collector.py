@@ -1,7 +1,5 @@
 """Workers on Ray: what they collect, and what happens when they fail."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Workers in this process: together they collect the frames of one process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Platform once more, slowly, with rectangles as NumPy vectors, to compare with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

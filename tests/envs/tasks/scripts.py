@@ -3,8 +3,6 @@
 `python -m tests.envs.tasks.scripts` plays 1,000 episodes of each, and of uniform actions.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Goal beside numbers of the original, recorded in goal.json: `u` are its random numbers, × 10⁴."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """HardMove-v1 beside the authors' code, whose figures `hard_move.json` holds and describes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

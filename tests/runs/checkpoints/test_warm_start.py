@@ -8,9 +8,15 @@ import torch
 from rlkit_sac.config import LossConfig, RunConfig, WarmStartConfig
 from rlkit_sac.envs import make_env
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.modules import ObservationNormalizer
-from rlkit_sac.modules.normalization import RewardNormalizer
+from rlkit_sac.modules import (
+    ObservationNormalizer,
+    RewardNormalizer,
+    state_action_critic,
+    tanh_gaussian_actor,
+)
+from rlkit_sac.objectives import ContinuousSACLoss
 from rlkit_sac.runs import warm_start
+from rlkit_sac.runs.checkpoint import Checkpoint
 from tests.recipes.loading import run_recipe
 
 SHORT = [
@@ -22,13 +28,22 @@ SHORT = [
 
 
 def loss(**options):
-    from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-    from rlkit_sac.objectives import ContinuousSACLoss
-
+    """A loss whose networks some of the options change."""
     torch.manual_seed(99)
-    sizes = {"num_cells": [8]} | options
+    layers = {"num_cells": [8], "activation": options.pop("activation", "relu")}
+    head = {name: options.pop(name) for name in ("tanh_loc", "log_std_min") if name in options}
     return ContinuousSACLoss(
-        tanh_gaussian_actor(3, [-1.0], [1.0], **sizes), state_action_critic(3, 1, **sizes)
+        tanh_gaussian_actor(3, [-1.0], [1.0], **layers, **head),
+        state_action_critic(3, 1, **layers),
+        **options,
+    )
+
+
+def normalized_loss(*, clip=10.0, bounded=False, **options):
+    return loss(
+        observation_normalizer=ObservationNormalizer(3, clip=clip),
+        reward_normalizer=RewardNormalizer(0.99, clip=clip, bounded=bounded),
+        **options,
     )
 
 
@@ -47,8 +62,6 @@ def run(tmp_path_factory):
 
 
 def saved(run):
-    from rlkit_sac.runs.checkpoint import Checkpoint
-
     return Checkpoint.read(run / "checkpoints" / "step_60").state()["loss"]
 
 
@@ -86,23 +99,6 @@ def test_statistics_that_networks_read_go_on(tmp_path):
         assert twice == 2 * once > 0
 
 
-def parts(**options):
-    """A loss with normalizers, which some options change."""
-    from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
-    from rlkit_sac.objectives import ContinuousSACLoss
-
-    layers = {"num_cells": [8], "activation": options.pop("activation", "relu")}
-    head = {name: options.pop(name) for name in ("tanh_loc", "log_std_min") if name in options}
-    clip, bounded = options.pop("clip", 10.0), options.pop("bounded", False)
-    return ContinuousSACLoss(
-        tanh_gaussian_actor(3, [-1.0], [1.0], **layers, **head),
-        state_action_critic(3, 1, **layers),
-        observation_normalizer=ObservationNormalizer(3, clip=clip),
-        reward_normalizer=RewardNormalizer(0.99, clip=clip, bounded=bounded),
-        **options,
-    )
-
-
 @pytest.fixture(scope="module")
 def normalized_run(tmp_path_factory):
     folder = ("--logging.dir", str(tmp_path_factory.mktemp("source")), "--config", "published")
@@ -131,10 +127,10 @@ def test_weights_of_another_function_or_values_of_other_returns_are_refused(
     for module, refused in {"actor": of_actor, "qvalue": of_critics}.items():
         expected = pytest.raises(ConfigError, match=r"does not fit: .* was .* and is .* here")
         with expected if refused else nullcontext():
-            warm_start(parts(**option), start_from(normalized_run, [module]), env)
+            warm_start(normalized_loss(**option), start_from(normalized_run, [module]), env)
 
 
 def test_values_of_a_schedule_at_the_start_of_a_run_count_as_its_options(normalized_run):
     config = start_from(normalized_run, ["qvalue"], reward_scale={0: 100.0, 1000: 1.0})
     with pytest.raises(ConfigError, match=r"does not fit: reward_scale .* is 100"):
-        warm_start(parts(), config, make_env("Pendulum-v1"))
+        warm_start(normalized_loss(), config, make_env("Pendulum-v1"))
