@@ -32,6 +32,7 @@ ALLOWED = {
     ("rlkit_sac/recipe_files.py", "runpy"): "the recipe that the user names",
     ("rlkit_sac/envs/gym_env.py", "importlib.import_module"): "the module of env.id",
     ("rlkit_sac/modules/blueprints.py", "pkgutil.resolve_name"): "the module of network.builder",
+    ("rlkit_sac/envs/goals.py", "pkgutil.resolve_name"): "the module of replay.reward_function",
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/prior.py", "pkgutil.resolve_name"): "the module of prior.factory",
     ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",

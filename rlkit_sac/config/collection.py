@@ -232,8 +232,8 @@ class ReplayConfig(StorageConfig):
     """Constant added to each priority, so that every transition can be sampled."""
 
     prior_data: str | None = None
-    """Run directory, or folder of a saved TensorDict, whose transitions are put into the buffer
-    before the first frame; null for none."""
+    """Run directory, folder of a saved TensorDict, or minari:<data set>, whose transitions are put
+    into the buffer before the first frame; null for none."""
 
     prior_share: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of each batch sampled from prior_data, for example 0.5; prior_data then stays outside

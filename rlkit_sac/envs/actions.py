@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
+from tensordict import NestedKey
 
 from rlkit_sac.envs.spaces import at, changed_space, choice_values, is_choice, leaves
 from rlkit_sac.errors import ConfigError, check_bounds
@@ -66,8 +67,8 @@ class ActionConversion:
     array([6, 5])
     >>> from gymnasium.spaces import MultiDiscrete
     >>> convert = ActionConversion(MultiDiscrete([3, 4]), rescale=True)
-    >>> convert(7), convert.index(np.array([1, 3]))
-    (array([1, 3]), 7)
+    >>> convert(7)
+    array([1, 3])
     """
 
     def __init__(self, space: Space[Any], *, rescale: bool) -> None:
@@ -112,10 +113,35 @@ class ActionConversion:
         boxes = self._split(self._in_bounds(values))
         return self._build(self.space, self._chosen(choice), boxes)
 
-    def index(self, action: Any) -> int:
-        """Return the agent's choice in an action of the task: its place among the combinations."""
-        parts = [np.ravel(each) for _, leaf, each in leaves(self.space, action) if is_choice(leaf)]
-        return int((np.concatenate(parts) - self.starts) @ self.strides)
+    def agent_action(self, action: Any) -> dict[NestedKey, NDArray[Any]]:
+        """Return the agent's action that becomes an action of the task, by entry.
+
+        Raises:
+            ValueError: for an action of another structure or shape, or beyond the bounds.
+
+        >>> convert = ActionConversion(Tuple([Discrete(2, start=5), Box(0, 8, (1,))]), rescale=True)
+        >>> convert.agent_action((6, [2.0]))["action", "continuous"]
+        array([-0.5], dtype=float32)
+        """
+        parts = [(is_choice(leaf), np.ravel(own)) for _, leaf, own in leaves(self.space, action)]
+        chosen, values = (
+            np.concatenate([np.empty(0), *(own for is_own, own in parts if is_own == kind)])
+            for kind in (True, False)
+        )
+        places = chosen - self.starts
+        slack = 1e-5 * (self.high - self.low)  # computed values are rounded
+        if (
+            ((places < 0) | (places >= self.counts) | (places % 1 != 0)).any()
+            or ((values < self.low - slack) | (values > self.high + slack)).any()
+            or not np.isfinite(values).all()
+        ):
+            raise ValueError(f"the action is {action!r}, wanted one of {self.space}")
+        if self.rescale:
+            values = 2 * (values - self.low) / (self.high - self.low) - 1
+        vector, index = values.astype(np.float32), np.array(places.astype(int) @ self.strides)
+        if not len(self.counts) or not len(self.low):
+            return {"action": index if len(self.counts) else vector}
+        return {("action", "discrete"): index, ("action", "continuous"): vector}
 
     def allowed(self, mask: Any) -> NDArray[np.bool_]:
         """Return the combinations that a mask allows, bool ``[*, K]``.

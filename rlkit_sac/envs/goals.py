@@ -67,7 +67,9 @@ def _of_tensors(method: Callable[..., Any], shape: tuple[int, ...]) -> Callable[
                 values = np.array([method(*pair, {}) for pair in zip(*goals, strict=True)])
         except Exception as error:
             text = "it may read more than goals, as its info does: leave out replay.goals"
-            raise RunError(f"replay.goals: {method.__qualname__} raised {summary(error)}; {text}") from error
+            raise RunError(
+                f"replay.goals: {method.__qualname__} raised {summary(error)}; {text}"
+            ) from error
         return torch.from_numpy(values).to(achieved.device, torch.float32).reshape(count, -1)
 
     return compute

@@ -19,18 +19,22 @@ from rlkit_sac.data import (
     PrioritizedSampler,
     SliceSampler,
     StepSampler,
+    demonstrations,
     make_replay_buffer,
 )
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import fitting
 from rlkit_sac.data.replay.n_steps import several_steps
 from rlkit_sac.envs.goals import goal_arguments
-from rlkit_sac.errors import ConfigError, RunError, prefix_errors, summary
+from rlkit_sac.errors import ConfigError, RunError, check_installed, prefix_errors, summary
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.machine import num_ranks, share_of_rank
 from rlkit_sac.runs.policy import stored_task
 from rlkit_sac.runs.resume import check_units
 from rlkit_sac.valid_steps import MASK, TRAJECTORY, drop_invalid
+
+# The beginning of the name of a data set of Minari.
+_MINARI = "minari:"
 
 
 def stored_keys(config: BaseRunConfig, loss_module: LossModule) -> list[NestedKey]:
@@ -186,7 +190,8 @@ def read_prior_data(
 
     Args:
         path: run directory, for the replay of its newest checkpoint (under ``torchrun``, that of
-            its first process), or one of its ``checkpoints/step_<frames>``; or a folder that
+            its first process), or one of its ``checkpoints/step_<frames>``; ``minari:`` and the
+            name of a data set of Minari, with an environment of its task; or a folder that
             ``TensorDict.save`` wrote, without the steps whose ``("collector", "mask")`` or
             ``"mask"`` is false or whose ``("collector", "traj_ids")`` is -1; or the ``storage`` of
             what ``dumps`` of a TorchRL buffer wrote.
@@ -207,6 +212,8 @@ def read_prior_data(
     >>> read_prior_data(folder).shape
     torch.Size([5])
     """
+    if str(path).startswith(_MINARI):
+        return _read_minari(str(path).removeprefix(_MINARI), env)
     folder = Path(path)
     if (folder / "meta.json").is_file():
         try:
@@ -231,3 +238,17 @@ def read_prior_data(
         return torch.cat([rows for _, rows in start.replay()])[-capacity:]
     except RunError as error:
         raise ConfigError(str(error)) from error
+
+
+def _read_minari(name: str, env: EnvBase | None) -> TensorDictBase:
+    """Return the transitions of a data set of Minari, which is downloaded unless it is there."""
+    check_installed("minari", extra="minari")
+    import minari
+
+    if env is None:
+        raise ConfigError(f"{_MINARI}{name} needs the environment of its task")
+    try:
+        dataset = minari.load_dataset(name, download=True)
+    except Exception as error:  # of the network, of its file, or of another version
+        raise ConfigError(f"{_MINARI}{name} cannot be read: {summary(error)}") from error
+    return demonstrations(dataset.iterate_episodes(), env)

@@ -142,16 +142,20 @@ LEAVES = st.one_of(
 
 @given(space=nests(LEAVES), data=st.data())
 def test_every_nest_goes_there_and_back(space: gym.Space[Any], data: st.DataObject) -> None:
-    kinds = [type(leaf) for _, leaf, _ in leaves(space)]
     convert = ActionConversion(space, rescale=True)
     agent_space = convert.agent_space()
     agent_space.seed(data.draw(st.integers(0, 1000)))
     action = agent_space.sample()
     received = convert(action)
     assert space.contains(received)
-    if not set(kinds).isdisjoint(CHOICES) or convert.choices:
-        index = action["action"]["discrete"] if isinstance(action, dict) else action
-        assert convert.index(received) == index
+    entries = convert.agent_action(received)
+    back = {name[1]: value for name, value in entries.items() if name != "action"}
+    again = convert({"action": back} if back else entries["action"])
+    for (_, leaf, first), (_, _, second) in zip(
+        leaves(space, received), leaves(space, again), strict=True
+    ):
+        largest = max(1.0, np.abs([leaf.low, leaf.high]).max()) if isinstance(leaf, Box) else 0.0
+        np.testing.assert_allclose(second, first, rtol=0, atol=1e-6 * largest)
     found = [
         leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box) and leaf.dtype.kind == "f"
     ]

@@ -76,7 +76,9 @@ def test_a_task_of_torchrl_needs_a_function_of_rewards(
 def test_options_that_do_not_fit_goals_are_refused(
     workplace: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
 ) -> None:
-    env = "" if "--env.id" in options else "--env.id tests.envs.goals:reach --env.max_episode_steps 9"
+    env = (
+        "" if "--env.id" in options else "--env.id tests.envs.goals:reach --env.max_episode_steps 9"
+    )
     SAC.assert_refused(capsys, workplace, f"{env} --replay.goals future {options}", message)
 
 
