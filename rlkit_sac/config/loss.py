@@ -38,15 +38,13 @@ class ReturnConfig:
     """Options that change with the frames, linearly between the values given:
     {gamma: {0: 0.95, 50000: 0.99}}."""
 
-    not_arguments: ClassVar[tuple[str, ...]] = ("schedules",)
     scheduled: ClassVar[tuple[str, ...]] = (
         *("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping"),
     )
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of the loss: all options but those in ``not_arguments``."""
-        options = asdict(self)
-        return {name: options[name] for name in options if name not in self.not_arguments}
+        """Return the keyword arguments of the loss: all options but the schedules."""
+        return {name: value for name, value in asdict(self).items() if name != "schedules"}
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""

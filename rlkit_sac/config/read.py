@@ -254,9 +254,9 @@ def set_options(
         direct = _python_settings(given, recipe)
     else:
         direct, problems = _command_line_settings(given)
-    file = default_config(type(recipe))
     settings: list[Setting] = []
-    if file is not None and not {"config", "resume"} & {setting.key for setting in direct}:
+    is_plain = not {"config", "resume"} & {setting.key for setting in direct}
+    if is_plain and (file := default_config(type(recipe))):
         settings = [setting._replace(where=setting.key) for setting in read_yaml(file, recipe)]
     # A resumed run starts from its stored options, which files and command line may change.
     order = {"resume": 0, "config": 1}
