@@ -35,6 +35,7 @@ _EXTRAS = {
     "gymnasium.envs.box2d": "box2d",
     "mo_gymnasium.envs.mujoco": "mujoco",
     "mo_gymnasium.envs.lunar_lander": "box2d",
+    "gymnasium_robotics": "robotics",
 }
 _MULTI_OBJECTIVE = "mo_gymnasium"
 # Ids that name their package by themselves: the module that registers them, and its extra.
@@ -43,6 +44,7 @@ _PREFIXES = {
     "MinAtar/": ("minatar.gym", "minatar"),
     "ALE/": ("ale_py", "atari"),
     "Atari-v": ("ale_py", "atari"),
+    **dict.fromkeys(("Fetch", "PointMaze_", "AntMaze_"), ("gymnasium_robotics", "robotics")),
 }
 
 
@@ -52,7 +54,8 @@ def find_env_spec(env_id: str) -> EnvSpec:
     Args:
         env_id: ``Name-v0``, ``namespace/Name-v0`` or ``module:Name-v0``; or ``module:function``,
             a class or function that makes a new environment in each call. The package's own tasks
-            need no namespace; names with ``mo-``, ``MinAtar/`` or ``ALE/`` first need no module.
+            need no namespace; names with ``mo-``, ``MinAtar/``, ``ALE/``, ``Fetch``,
+            ``PointMaze_`` or ``AntMaze_`` first need no module.
 
     Raises:
         ConfigError: if the module cannot be imported, or the id is unknown; Gymnasium names a
@@ -222,6 +225,9 @@ def create(
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
         reason = error if isinstance(error, ConfigError) else summary(error)[:400]
+        if isinstance(error, AssertionError) and _extra_of(spec) == "robotics":
+            text = "newer versions of MuJoCo than 3.3 do not fit it: pip install 'mujoco<3.4'"
+            reason = f"{reason}: {text}"
         raise ConfigError(f"{spec.id} could not be created: {reason}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
