@@ -44,7 +44,7 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
         self._conversion = ActionConversion(env.action_space, rescale=True)
         dtype: Any = np.bool_
         self.mask_space = Box(0, 1, (self._conversion.num_choices or 0,), dtype)
-        self.is_observed = _is_observed(env)
+        self.is_observed = _observes_mask(env)
         if self.is_observed:
             parts: Any = env.observation_space
             self.observation_space = dict_space(
@@ -53,22 +53,22 @@ class ActionMasks(gym.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets the environment."""
-        return self._masked(*self.env.reset(**options), over=False)
+        return self._add_mask(*self.env.reset(**options), over=False)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        observation, info = self._masked(observation, info, over=terminated)
+        observation, info = self._add_mask(observation, info, over=terminated)
         return observation, reward, terminated, truncated, info
 
-    def _masked(
+    def _add_mask(
         self, observation: Any, info: Mapping[str, Any], *, over: bool
     ) -> tuple[Any, dict[str, Any]]:
         given = (observation if self.is_observed else info).get(ACTION_MASK)
         if given is None:
             raise EnvironmentFault(f"gave no {ACTION_MASK}")
         try:
-            mask = self._conversion.allowed(given)
+            mask = self._conversion.allowed_choices(given)
         except (LookupError, TypeError, ValueError) as error:
             raise EnvironmentFault(f"gave a wrong {ACTION_MASK}, {summary(error)},") from None
         if not mask.any():
@@ -90,7 +90,7 @@ def with_action_masks(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     """
     if not any(is_choice(leaf) for _, leaf, _ in leaves(env.action_space)):
         return env
-    if not _is_observed(env):
+    if not _observes_mask(env):
         try:
             _, info = env.reset(seed=0)
         except (Exception, SystemExit):  # which will end the run at its own first reset
@@ -100,6 +100,6 @@ def with_action_masks(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
     return ActionMasks(env)
 
 
-def _is_observed(env: gym.Env[Any, Any]) -> bool:
+def _observes_mask(env: gym.Env[Any, Any]) -> bool:
     space = env.observation_space
     return isinstance(space, Dict) and ACTION_MASK in space.spaces

@@ -14,7 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Space, Tuple
 from numpy.typing import NDArray
 from tensordict import NestedKey
 
-from rlkit_sac.envs.spaces import at, changed_space, choice_values, is_choice, leaves
+from rlkit_sac.envs.spaces import choice_ranges, is_choice, leaves, map_space, path_str
 from rlkit_sac.errors import ConfigError, check_bounds
 
 #: Most combinations of several choices: a critic has an output for each.
@@ -74,7 +74,7 @@ class ActionConversion:
     def __init__(self, space: Space[Any], *, rescale: bool) -> None:
         self.space, self.rescale = space, rescale
         boxes, self.choices = _boxes_and_choices(space)
-        values = [choice_values(leaf) for leaf in self.choices]
+        values = [choice_ranges(leaf) for leaf in self.choices]
         self._sizes = [len(counts) for counts, _ in values]
         self._told = False
         self.counts = np.array([n for counts, _ in values for n in counts], np.int64)
@@ -91,8 +91,8 @@ class ActionConversion:
         kinds = {(box.shape, box.dtype) for box in boxes}
         # Rows of one array have the type of an array, unlike its numbers.
         self._are_rows = len(boxes) > 1 and len(kinds) == 1 and boxes[0].shape != ()
-        self.low = _joined([box.low for box in boxes])
-        self.high = _joined([box.high for box in boxes])
+        self.low = _flatten_bounds([box.low for box in boxes])
+        self.high = _flatten_bounds([box.high for box in boxes])
         self._half_low, self._half_high = 0.5 * self.low, 0.5 * self.high
 
     def __call__(self, action: Any) -> Any:
@@ -110,8 +110,8 @@ class ActionConversion:
             choice, values = action["action"]["discrete"], action["action"]["continuous"]
         elif self.num_choices is not None:
             choice, values = action, self.low
-        boxes = self._split(self._in_bounds(values))
-        return self._build(self.space, self._chosen(choice), boxes)
+        boxes = self._split_boxes(self._rescale_and_clip(values))
+        return self._build_action(self.space, self._decode_choice(choice), boxes)
 
     def agent_action(self, action: Any) -> dict[NestedKey, NDArray[Any]]:
         """Return the agent's action that becomes an action of the task, by entry.
@@ -143,7 +143,7 @@ class ActionConversion:
             return {"action": index if len(self.counts) else vector}
         return {("action", "discrete"): index, ("action", "continuous"): vector}
 
-    def allowed(self, mask: Any) -> NDArray[np.bool_]:
+    def allowed_choices(self, mask: Any) -> NDArray[np.bool_]:
         """Return the combinations that a mask allows, bool ``[*, K]``.
 
         Args:
@@ -155,7 +155,7 @@ class ActionConversion:
             ValueError: for a mask of another shape.
 
         >>> convert = ActionConversion(Tuple([Discrete(2), Discrete(3)]), rescale=True)
-        >>> convert.allowed((np.array([0, 1]), np.array([1, 1, 0]))).nonzero()[0]
+        >>> convert.allowed_choices((np.array([0, 1]), np.array([1, 1, 0]))).nonzero()[0]
         array([3, 4])
         """
         if not isinstance(mask, tuple | dict):
@@ -164,16 +164,16 @@ class ActionConversion:
                 text = f"a mask for the choices {self.counts.tolist()} is taken as one of their"
                 advice = "give a tuple of masks if it is those of each choice side by side"
                 warnings.warn(f"{text} combinations: {advice}", stacklevel=2)
-            return _checked_mask(mask, self.num_choices)
+            return _check_mask(mask, self.num_choices)
         joint = np.ones(1, bool)
         each = [
             one
             for _, leaf, own in leaves(self.space, mask)
             if is_choice(leaf)
-            for one in (_masks(own) if own is not None else map(np.ones, choice_values(leaf)[0]))
+            for one in (_masks(own) if own is not None else map(np.ones, choice_ranges(leaf)[0]))
         ]
         for one, count in zip(each, self.counts, strict=True):
-            own = _checked_mask(one, count)
+            own = _check_mask(one, count)
             joint = joint[..., None] & own[..., None, :]
             joint = joint.reshape(*joint.shape[:-2], -1)
         return joint
@@ -214,7 +214,7 @@ class ActionConversion:
         mask: NDArray[np.bool_] = of_dimensions == taken[:, None]
         return None if mask.all() else mask
 
-    def _chosen(self, index: Any) -> Iterator[Any]:
+    def _decode_choice(self, index: Any) -> Iterator[Any]:
         """Return the value of each part that is a choice."""
         if self._is_discrete:  # the usual ones, in less time
             yield (index if np.ndim(index) else int(index)) + int(self.starts[0])
@@ -226,19 +226,19 @@ class ActionConversion:
             part = values[..., i:j].reshape(shape).astype(leaf.dtype)
             yield part if shape or not isinstance(leaf, Discrete) else int(part)
 
-    def _build(
+    def _build_action(
         self, space: Space[Any], choices: Iterator[Any], boxes: Iterator[NDArray[Any]]
     ) -> Any:
         if isinstance(space, Tuple):
             if self._all_continuous and set(map(type, space.spaces)) == {Box}:
                 return tuple(islice(boxes, len(space.spaces)))
-            return tuple(self._build(part, choices, boxes) for part in space.spaces)
+            return tuple(self._build_action(part, choices, boxes) for part in space.spaces)
         if isinstance(space, Dict):
             parts = space.spaces.items()
-            return {name: self._build(part, choices, boxes) for name, part in parts}
+            return {name: self._build_action(part, choices, boxes) for name, part in parts}
         return next(choices if is_choice(space) else boxes)
 
-    def _in_bounds(self, values: Any) -> NDArray[np.float64]:
+    def _rescale_and_clip(self, values: Any) -> NDArray[np.float64]:
         value = np.asarray(values, dtype=np.float64)
         if value.shape[-1:] != self.low.shape:
             raise ValueError(f"the action has the shape {value.shape}, wanted {self.low.shape}")
@@ -247,7 +247,7 @@ class ActionConversion:
             value = (1.0 - value) * self._half_low + (1.0 + value) * self._half_high
         return np.minimum(np.maximum(value, self.low), self.high)  # faster than `numpy.clip`
 
-    def _split(self, values: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
+    def _split_boxes(self, values: NDArray[np.float64]) -> Iterator[NDArray[Any]]:
         """Return the array of each box."""
         batch = values.shape[:-1]
         if self._are_rows and not batch:  # at once: there may be a thousand
@@ -259,7 +259,7 @@ class ActionConversion:
         )
 
 
-def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
+def replace_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
     """Return a space whose boxes of numbers have other bounds.
 
     Args:
@@ -270,7 +270,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
     Raises:
         ConfigError: for bounds of another shape, or beyond those of the space.
 
-    >>> with_bounds(Box(-np.inf, np.inf, (2,)), [[-1, 1], [0, 3]])
+    >>> replace_bounds(Box(-np.inf, np.inf, (2,)), [[-1, 1], [0, 3]])
     Box([-1.  0.], [1. 3.], (2,), float32)
     """
     found = (leaf for _, leaf, _ in leaves(space) if isinstance(leaf, Box))
@@ -286,7 +286,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
         raise ConfigError(f"env.action_bounds is {bounds}: {text}")
     rows = iter(np.broadcast_to(given.astype(float), (total, 2)))
 
-    def with_configured_bounds(part: Space[Any]) -> Space[Any]:
+    def replace_box_bounds(part: Space[Any]) -> Space[Any]:
         if is_choice(part) or not isinstance(part, Box):
             return part
         own = np.array(list(islice(rows, part.low.size)), part.dtype).reshape(*part.shape, 2)
@@ -294,7 +294,7 @@ def with_bounds(space: Space[Any], bounds: Any) -> Space[Any]:
             raise ConfigError(f"env.action_bounds is {bounds}, beyond those of the task, {part}")
         return Box(own[..., 0], own[..., 1], dtype=part.dtype.type)
 
-    return changed_space(space, with_configured_bounds)
+    return map_space(space, replace_box_bounds)
 
 
 def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
@@ -302,7 +302,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
     boxes: list[Box] = []
     choices: list[Space[Any]] = []
     for keys, leaf, _ in leaves(space):
-        path = at(keys)
+        path = path_str(keys)
         if is_choice(leaf):
             choices.append(leaf)
         elif isinstance(leaf, Box) and np.issubdtype(leaf.dtype, np.floating):
@@ -311,7 +311,7 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
         else:
             where = f" holds {leaf} at {path}, which" if path else ""
             raise ConfigError(f"the action space {space}{where} is not supported; {_SUPPORTED}")
-    combinations = prod(n for leaf in choices for n in choice_values(leaf)[0])
+    combinations = prod(n for leaf in choices for n in choice_ranges(leaf)[0])
     if combinations > MOST_COMBINATIONS and [type(leaf) for leaf in choices] != [Discrete]:
         raise ConfigError(
             f"the action space {space} has {combinations} combinations of choices, at most "
@@ -331,7 +331,7 @@ def _masks(nested: Any) -> Iterator[Any]:
         yield nested
 
 
-def _checked_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
+def _check_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
     given = np.asarray(mask)
     if given.dtype.kind not in "biuf" or not ((given == 0) | (given == 1)).all():
         raise ValueError(f"action_mask must hold 0 and 1, or false and true, got {mask!r}")
@@ -341,7 +341,7 @@ def _checked_mask(mask: Any, count: Any) -> NDArray[np.bool_]:
     return array
 
 
-def _joined(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
+def _flatten_bounds(bounds: list[NDArray[Any]]) -> NDArray[np.float64]:
     return np.concatenate([np.empty(0), *(np.ravel(bound) for bound in bounds)])
 
 

@@ -29,12 +29,12 @@ from torchrl.data import (
 from torchrl.envs import EnvBase, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import with_bounds
-from rlkit_sac.envs.gym_env import check_wrapped
-from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, parts_of
+from rlkit_sac.envs.actions import replace_bounds
+from rlkit_sac.envs.gym_env import check_lossless_wrap
+from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, select_entries
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_tensors import TaskTensors, task_description
-from rlkit_sac.envs.torchrl_env import SUCCESS, one_of
+from rlkit_sac.envs.torchrl_env import SUCCESS, first_env
 from rlkit_sac.errors import ConfigError, EnvironmentFault, summary
 
 # The counters of an environment, and the mask: they are no part of the observation.
@@ -48,10 +48,10 @@ class AdaptedEnv(TransformedEnv):
 
     Args:
         env: the environment, with the batch size ``[]`` or ``[N]``, on any device.
-        options: the options of :class:`TaskEntries`.
+        options: the options of :class:`TaskConversion`.
 
     Raises:
-        ConfigError: as :class:`TaskEntries`, and for another batch size or reward.
+        ConfigError: as :class:`TaskConversion`, and for another batch size or reward.
 
     >>> from torchrl.envs import GymEnv
     >>> env = AdaptedEnv(GymEnv("CartPole-v1"))  # whose own actions are one-hot
@@ -71,12 +71,12 @@ class AdaptedEnv(TransformedEnv):
             parts = (spec, *spec.values(True, True))
             if any(isinstance(part, Stacked | StackedComposite) for part in parts):
                 raise ConfigError("its environments have different spaces: give those of one task")
-        super().__init__(env, TaskEntries(env, **options))
+        super().__init__(env, TaskConversion(env, **options))
 
     @property
-    def task(self) -> TaskEntries:
+    def task(self) -> TaskConversion:
         """The transform that converts its entries."""
-        return cast(TaskEntries, self.transform)
+        return cast(TaskConversion, self.transform)
 
     def rand_action(self, tensordict: TensorDictBase | None = None) -> TensorDictBase:
         """Draw uniformly from the agent's actions, or from the allowed ones with a mask."""
@@ -104,14 +104,14 @@ class AdaptedEnv(TransformedEnv):
             raise EnvironmentFault(f"the environment raised {summary(error)} in a reset") from error
 
 
-def adapted_task(env: EnvBase) -> TaskEntries | None:
+def adapted_task(env: EnvBase) -> TaskConversion | None:
     """Return the transform that converts a TorchRL environment; ``None`` for Gymnasium's."""
     while isinstance(env, TransformedEnv) and not isinstance(env, AdaptedEnv):
         env = env.base_env
     return env.task if isinstance(env, AdaptedEnv) else None
 
 
-class TaskEntries(Transform):
+class TaskConversion(Transform):
     """Turns the entries of any TorchRL environment into the entries that networks read, and back.
 
     The leaves of the specs are the spaces of a task, which are converted as in Gymnasium by
@@ -158,7 +158,7 @@ class TaskEntries(Transform):
         observed = {k: s for k, s in specs.items() if k not in _NOT_OBSERVED}
 
         def reader(keys: Sequence[str] | None) -> tuple[Space[Any], list[NestedKey]]:
-            return _task_space(parts_of(observed, keys or observed), _observation_space)
+            return _task_space(select_entries(observed, keys or observed), _observation_space)
 
         space, self._observed = reader(observation_keys)
         actions, self._acted = _task_space(env.full_action_spec_unbatched, _action_space)
@@ -172,7 +172,7 @@ class TaskEntries(Transform):
             raise ConfigError(f"action_mask is {given} in the specs, wanted bool or int8")
         self.description = task_description(
             space,
-            with_bounds(actions, action_bounds),
+            replace_bounds(actions, action_bounds),
             observation_indices=observation_indices,
             rescale_actions=rescale_actions,
             action_mask=self.masked,
@@ -184,9 +184,9 @@ class TaskEntries(Transform):
         if critic_keys is not None:
             space, self._read_by_critics = reader(critic_keys)
             self.critic = ObservationConversion(space, vector_key=CRITIC_OBSERVATION)
-        one = one_of(env)
+        one = first_env(env)
         # What TorchRL's wrappers of Gymnasium hold.
-        check_wrapped(getattr(one, "_env", None), action_mask=action_mask and not self.masked)
+        check_lossless_wrap(getattr(one, "_env", None), action_mask=action_mask and not self.masked)
         given = getattr(one, "parameter_mask", None)
         self.parameter_mask = self.act.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64
@@ -202,9 +202,9 @@ class TaskEntries(Transform):
         self._last_step: tuple[TensorDictBase, ...] | None = ()  # until an episode has ended
 
     def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
-        entries = self._entries(self.observe, self._observed, next_tensordict)
+        entries = self._agent_entries(self.observe, self._observed, next_tensordict)
         if self.critic is not None:
-            entries |= self._entries(self.critic, self._read_by_critics, next_tensordict)
+            entries |= self._agent_entries(self.critic, self._read_by_critics, next_tensordict)
         next_tensordict = next_tensordict.exclude(*self._left_out, inplace=True)
         for key, value in entries.items():
             next_tensordict.set(key, value.reshape(*self._batch, *value.shape[1:]))
@@ -216,12 +216,12 @@ class TaskEntries(Transform):
         critics = {} if self.critic is None else self.critic.agent_space().spaces
         return self.observe.agent_space().spaces | critics
 
-    def _entries(
+    def _agent_entries(
         self, observe: ObservationConversion, keys: list[NestedKey], read: TensorDictBase
     ) -> dict[NestedKey, Tensor]:
         found = zip(keys, leaves(observe.space), strict=True)
         tensors = [read.get(key).reshape(-1, *(leaf.shape or ())) for key, (_, leaf, _) in found]
-        return self.tensors.entries(tensors, observe)
+        return self.tensors.policy_inputs(tensors, observe)
 
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
@@ -229,7 +229,7 @@ class TaskEntries(Transform):
         first = self._call(tensordict_reset).set("episode_reward", self._total.zero())
         if self._last_step and "_reset" in tensordict:
             ended = tensordict["_reset"].reshape(self._batch)
-            self._check_end([each[ended] for each in (*self._last_step, first)])
+            self._warn_of_lost_observation([each[ended] for each in (*self._last_step, first)])
             self._last_step = None
         return first
 
@@ -245,7 +245,7 @@ class TaskEntries(Transform):
         entries = {"episode_reward": total, "reward": reward.float()}
         return self._call(next_tensordict).update(entries)
 
-    def _check_end(self, steps: list[TensorDictBase]) -> None:
+    def _warn_of_lost_observation(self, steps: list[TensorDictBase]) -> None:
         """Warns if the last observation of an episode is lost; the first end tells."""
         keys = list(self._agent_spaces())
         before, last, first = (torch.cat([s[k].flatten().float() for k in keys]) for s in steps)
@@ -261,7 +261,7 @@ class TaskEntries(Transform):
             key: value.reshape(-1, *value.shape[dims:])
             for key, value in tensordict.select("action").items(True, True)
         }
-        values = self.tensors.actions(written)
+        values = self.tensors.action_tensors(written)
         for key, (spec, choice), value in zip(self._acted, self._action_specs, values, strict=True):
             encoded = value if choice is None else choice.to_one_hot(value, safe=False)
             tensordict.set(key, encoded.to(spec.dtype).reshape([*self._batch, *spec.shape]))
@@ -309,7 +309,7 @@ class TaskEntries(Transform):
 
 
 def _task_space(
-    specs: Mapping[str, TensorSpec] | Composite, space_of: Callable[[TensorSpec], Space[Any]]
+    specs: Mapping[str, TensorSpec] | Composite, convert_leaf: Callable[[TensorSpec], Space[Any]]
 ) -> tuple[Space[Any], list[NestedKey]]:
     """Return the space of specs, or of the only leaf, and the keys of the leaves."""
 
@@ -321,7 +321,7 @@ def _task_space(
                 space.spaces[name] = nested(spec, where)
                 continue
             try:
-                space.spaces[name] = space_of(spec)
+                space.spaces[name] = convert_leaf(spec)
             except TypeError as error:
                 raise ConfigError(f"{'.'.join(where)} is {error}") from error
         return space

@@ -13,16 +13,16 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import ActionConversion, with_bounds
+from rlkit_sac.envs.actions import ActionConversion, replace_bounds
 from rlkit_sac.envs.in_use import mark_in_use, mark_unused
 from rlkit_sac.envs.observations import (
     CRITIC_OBSERVATION,
     ObservationConversion,
     RewardConversion,
-    selected,
+    select_parts,
 )
 from rlkit_sac.envs.seeding import EpisodeSeeding
-from rlkit_sac.envs.task_tensors import conversions, task_description
+from rlkit_sac.envs.task_tensors import make_conversions, task_description
 from rlkit_sac.envs.torchrl_env import SUCCESS
 from rlkit_sac.errors import EnvironmentFault, RlkitSacError, summary
 
@@ -44,7 +44,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         env: a task in seeded episodes.
         rescale_actions: if true, continuous actions are in [-1, 1].
-        action_bounds: the bounds for :func:`~rlkit_sac.envs.actions.with_bounds`.
+        action_bounds: the bounds for :func:`~rlkit_sac.envs.actions.replace_bounds`.
         action_mask: if true, a mask in ``info`` is an error when the first reset had none.
         observation_indices: the entries of the vector that are kept. Default: all.
         observation_keys: the parts of a `Dict` that are observed. Default: all.
@@ -87,11 +87,11 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         space = env.observation_space
         self._reward = RewardConversion(env)
         self.act = ActionConversion(
-            with_bounds(env.action_space, action_bounds), rescale=rescale_actions
+            replace_bounds(env.action_space, action_bounds), rescale=rescale_actions
         )
         self.parameter_mask = self.act.parameter_mask()
         self.observe = ObservationConversion(
-            selected(space, observation_keys), indices=observation_indices
+            select_parts(space, observation_keys), indices=observation_indices
         )
         self.critic: ObservationConversion | None = None
         self.action_space = self.act.agent_space()
@@ -99,7 +99,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         # TorchRL names a bare RGB image "pixels"; a dictionary keeps one key for all.
         entries = self.observe.agent_space()
         if critic_keys is not None:
-            read = selected(space, critic_keys)
+            read = select_parts(space, critic_keys)
             self.critic = ObservationConversion(read, vector_key=CRITIC_OBSERVATION)
             entries.spaces |= self.critic.agent_space().spaces
         self.masked = env.has_wrapper_attr("mask_space")
@@ -116,7 +116,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         """Resets the environment."""
         try:
             observation, info = self._seeded.reset(**options)
-            return self.entries(observation, info) | self._episode_reward(), info
+            return self.agent_entries(observation, info) | self._episode_reward(), info
         except (Exception, SystemExit) as error:
             self._raise_fault(error)
 
@@ -124,7 +124,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         """Takes one step."""
         try:
             after, reward, terminated, truncated, info = self._seeded.step(self.act(action))
-            entries, given = self.entries(after, info), self._reward(reward)
+            entries, given = self.agent_entries(after, info), self._reward(reward)
             return entries | self._episode_reward(), given, terminated, truncated, info
         except (Exception, SystemExit) as error:
             self._raise_fault(error)
@@ -143,7 +143,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         """
         try:
             after, reward, terminated, truncated, info = self._seeded.step(self.act(action))
-            for key, value in self.entries(after, info).items():
+            for key, value in self.agent_entries(after, info).items():
                 arrays[key][index] = value
             arrays["reward"][index] = self._reward(reward)
             arrays["episode_reward"][index] = self._seeded.episode_return
@@ -152,7 +152,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         except (Exception, SystemExit) as error:
             self._raise_fault(error)
 
-    def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    def agent_entries(self, observation: Any, info: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """Returns the entries of the observation space, but for ``episode_reward``."""
         found = self.observe(observation)
         found[SUCCESS] = np.array([_read_success(info)], np.int8)
@@ -183,7 +183,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
                 action_mask=self.masked,
             )
             read: dict[str, Any] = json.loads(json.dumps(described))
-            conversions(read)
+            make_conversions(read)
         except TypeError:
             return None
         return read

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Space
 
 from rlkit_sac.envs.observations import is_image
-from rlkit_sac.envs.spaces import changed, changed_space, leaves
+from rlkit_sac.envs.spaces import leaves, map_leaves, map_space
 from rlkit_sac.errors import ConfigError
 
 
@@ -49,22 +49,22 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
                 f"frame_stack is {count}: set it below {width}, the width of an image"
             )
         self._count = count
-        self._stacked: Any = None
-        self.observation_space = changed_space(env.observation_space, self._stacked_space)
+        self._stack: Any = None
+        self.observation_space = map_space(env.observation_space, self._stacked_space)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets the environment."""
         observation, info = self.env.reset(**options)
-        self._stacked = changed(self.env.observation_space, self._first, observation)
-        return self._stacked, info
+        self._stack = map_leaves(self.env.observation_space, self._initial_stack, observation)
+        return self._stack, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._stacked = changed(self.env.observation_space, _following, observation, self._stacked)
-        return self._stacked, reward, terminated, truncated, info
+        self._stack = map_leaves(self.env.observation_space, _add_frame, observation, self._stack)
+        return self._stack, reward, terminated, truncated, info
 
-    def _first(self, leaf: Space[Any], value: Any) -> Any:
+    def _initial_stack(self, leaf: Space[Any], value: Any) -> Any:
         return np.repeat(np.asarray(value)[None], self._count, 0) if is_image(leaf) else value
 
     def _stacked_space(self, leaf: Space[Any]) -> Space[Any]:
@@ -75,5 +75,5 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
         return Box(low, high, dtype=dtype)
 
 
-def _following(leaf: Space[Any], value: Any, stack: Any) -> Any:
+def _add_frame(leaf: Space[Any], value: Any, stack: Any) -> Any:
     return np.concatenate([stack[1:], np.asarray(value)[None]]) if is_image(leaf) else value

@@ -19,7 +19,7 @@ _in_use: WeakValueDictionary[int, gym.Env[Any, Any] | EnvBase] = WeakValueDictio
 
 def mark_in_use(env: gym.Env[Any, Any] | EnvBase, by: gym.Env[Any, Any] | EnvBase) -> set[int]:
     """Note what steps an environment, as long as that exists, for :func:`refuse_shared`."""
-    stepped = _stepped_by(env)
+    stepped = _stepped_env_ids(env)
     _in_use.update(dict.fromkeys(stepped, by))
     return stepped
 
@@ -40,7 +40,7 @@ def refuse_shared(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
     Raises:
         ConfigError: if the function or entry point returned the same object again.
     """
-    stepped = _stepped_by(env)
+    stepped = _stepped_env_ids(env)
     if not stepped.isdisjoint(_in_use):
         gc.collect()  # the earlier environment may be garbage
     if not stepped.isdisjoint(_in_use):
@@ -59,7 +59,7 @@ def _innermost(env: Any) -> Any:
     return inner.unwrapped if isinstance(inner, gym.Env) else inner
 
 
-def _stepped_by(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
+def _stepped_env_ids(env: gym.Env[Any, Any] | EnvBase) -> set[int]:
     """Return the identities of the innermost environment, and of the environments it holds."""
     inner = _innermost(env)
     held = (x for x in getattr(inner, "__dict__", {}).values() if isinstance(x, gym.Env))

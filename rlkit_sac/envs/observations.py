@@ -12,7 +12,7 @@ from gymnasium import RewardWrapper, Wrapper
 from gymnasium.spaces import Box, Discrete, Space, flatten, flatten_space
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.spaces import Path, at, dict_space, leaves
+from rlkit_sac.envs.spaces import Path, dict_space, leaves, path_str
 from rlkit_sac.errors import ConfigError
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class ObservationConversion:
                 "their keys, since a key and its parts are joined by '_'"
             )
         self._boxes: list[Any] = [
-            Box(0.0, 1.0, (1,)) if self.is_count(leaf) else flatten_space(leaf)
+            Box(0.0, 1.0, (1,)) if self.is_counter(leaf) else flatten_space(leaf)
             for _, leaf in parts
             if not is_image(leaf)
         ]
@@ -110,12 +110,12 @@ class ObservationConversion:
                 if key is None:
                     vector.append(self._flatten(path, leaf, value))
                     continue
-                image = pixels(cast(Box, leaf), value)
-                entries[key] = with_shape(image, leaf.shape or (), path)
+                image = copy_image(cast(Box, leaf), value)
+                entries[key] = fit_shape(image, leaf.shape or (), path)
             if not vector:
                 return entries
             numbers = np.concatenate(vector)
-        array = with_shape(numbers.astype(np.float32, casting="same_kind"), self.vector_shape)
+        array = fit_shape(numbers.astype(np.float32, casting="same_kind"), self.vector_shape)
         entries[self.vector_key] = array if self.indices is None else array.take(self.indices, -1)
         return entries
 
@@ -168,7 +168,7 @@ class ObservationConversion:
                 }
         return found
 
-    def is_count(self, leaf: Space[Any]) -> bool:
+    def is_counter(self, leaf: Space[Any]) -> bool:
         """Return whether a part of the space becomes one number, and not a one-hot vector."""
         return self._counts and isinstance(leaf, Discrete) and int(leaf.n) > _MOST_CATEGORIES
 
@@ -176,33 +176,33 @@ class ObservationConversion:
         return "_".join(["image", *map(str, path)]) if path else self.vector_key
 
     def _flatten(self, path: Path, leaf: Space[Any], value: Any) -> Any:
-        if isinstance(leaf, Discrete) and self.is_count(leaf):
+        if isinstance(leaf, Discrete) and self.is_counter(leaf):
             count = value - int(leaf.start)
             if 0 <= count <= int(leaf.n) and count == int(count):  # one too far counts as the last
                 return [min(count / (int(leaf.n) - 1), 1.0)]
         if isinstance(leaf, Box):  # Gymnasium would cast it to the declared type
-            return with_shape(np.asarray(value), leaf.shape or (), path).ravel()
+            return fit_shape(np.asarray(value), leaf.shape or (), path).ravel()
         if not leaf.contains(value):
-            raise ValueError(f"the observation{at(path)} has {value!r}, wanted one of {leaf}")
+            raise ValueError(f"the observation{path_str(path)} has {value!r}, wanted one of {leaf}")
         return flatten(leaf, value)
 
 
-def selected(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
+def select_parts(space: Space[Any], keys: Sequence[str] | None) -> Space[Any]:
     """Return the parts of a `Dict` with these keys, in their order; without keys the space itself.
 
     Raises:
         ConfigError: for a key that there is not.
 
-    >>> selected(gym.spaces.Dict(at=Discrete(2), door=Discrete(3)), ["door"])
+    >>> select_parts(gym.spaces.Dict(at=Discrete(2), door=Discrete(3)), ["door"])
     Dict('door': Discrete(3))
     """
     if keys is None:
         return space
     parts = space.spaces if isinstance(space, gym.spaces.Dict) else {}
-    return dict_space(parts_of(parts, keys))
+    return dict_space(select_entries(parts, keys))
 
 
-def parts_of(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
+def select_entries(observed: Mapping[str, T], keys: Iterable[str]) -> dict[str, T]:
     """Return the observed parts with these keys; refuse no keys, and unknown ones."""
     chosen = list(keys)
     if not chosen or not observed.keys() >= set(chosen):
@@ -220,14 +220,14 @@ def is_image(leaf: Space[Any]) -> bool:
     return isinstance(leaf, Box) and len(leaf.shape) > 1 and leaf.dtype in (np.uint8, np.bool_)
 
 
-def pixels(leaf: Box, value: Any) -> NDArray[Any]:
+def copy_image(leaf: Box, value: Any) -> NDArray[Any]:
     """Return a copy of an image in the type of its space.
 
     Raises:
         TypeError: for numbers that are no integers.
         ValueError: for those beyond the bounds of the space.
 
-    >>> pixels(Box(0, 255, (1, 2), np.uint8), np.array([[7, 300]]))
+    >>> copy_image(Box(0, 255, (1, 2), np.uint8), np.array([[7, 300]]))
     Traceback (most recent call last):
     ValueError: an image has numbers from 7 to 300, wanted 0 to 255
     """
@@ -241,7 +241,7 @@ def pixels(leaf: Box, value: Any) -> NDArray[Any]:
     return array.astype(leaf.dtype, casting="unsafe" if array.dtype.kind in "biu" else "same_kind")
 
 
-def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = ()) -> NDArray[Any]:
+def fit_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = ()) -> NDArray[Any]:
     """Return an array of a shape that differs in axes of length 1 at most.
 
     Args:
@@ -252,28 +252,28 @@ def with_shape(array: NDArray[Any], shape: tuple[int, ...], path: Path | None = 
     Raises:
         ValueError: for an array of any other shape.
 
-    >>> with_shape(np.zeros((3, 1)), (3,)).shape
+    >>> fit_shape(np.zeros((3, 1)), (3,)).shape
     (3,)
-    >>> with_shape(np.zeros((4, 4, 3)), (3, 4, 4))
+    >>> fit_shape(np.zeros((4, 4, 3)), (3, 4, 4))
     Traceback (most recent call last):
     ValueError: the observation has the shape [4, 4, 3], wanted [3, 4, 4]
     """
     if array.shape == shape:
         return array
     if not same_but_ones(array.shape, shape):
-        what = "the reward" if path is None else f"the observation{at(path)}"
+        what = "the reward" if path is None else f"the observation{path_str(path)}"
         advice = " of reward_space, which a wrapper may declare" if path is None else ""
         raise ValueError(f"{what} has the shape {list(array.shape)}, wanted {list(shape)}{advice}")
     return array.reshape(shape)
 
 
-def same_but_ones(first: Sequence[int], second: Sequence[int]) -> bool:
+def same_but_ones(shape: Sequence[int], other_shape: Sequence[int]) -> bool:
     """Return whether two shapes are the same without their axes of length 1.
 
     >>> same_but_ones((3, 1), (3,)), same_but_ones((3, 1), (1, 2))
     (True, False)
     """
-    return [n for n in first if n != 1] == [n for n in second if n != 1]
+    return [n for n in shape if n != 1] == [n for n in other_shape if n != 1]
 
 
 def _channels_first(first: int, middle: int, last: int) -> bool:
@@ -330,5 +330,5 @@ class RewardConversion:
         """
         if isinstance(reward, float) and self.shape == (1,):  # the usual ones, in less time
             return np.array([reward], np.float32)
-        array = with_shape(np.asarray(reward), self.shape, None)
+        array = fit_shape(np.asarray(reward), self.shape, None)
         return array.astype(np.float32, casting="same_kind")

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from rlkit_sac.envs.spaces import structured
+from rlkit_sac.envs.spaces import build_from_leaves
 
 
 def episode_seed(seed: int, env_index: int, episode: int) -> int:
@@ -84,7 +84,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step, and notes its action."""
-        self._actions.append(_leaves(action))
+        self._actions.append(_copy_leaves(action))
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._outcome = observation, reward
         if terminated not in (0, 1) or truncated not in (0, 1):
@@ -106,7 +106,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         return {
             "episode": max(self._next_episode - 1, 0),
             "actions": [np.stack(column) for column in zip(*self._actions, strict=True)],
-            "outcome": None if self._outcome is None else _leaves(self._outcome),
+            "outcome": None if self._outcome is None else _copy_leaves(self._outcome),
         }
 
     def load_episode(self, saved: Mapping[str, Any]) -> bool:
@@ -114,23 +114,23 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         self._next_episode, self._continued = saved["episode"], None
         observation, info = self.reset()
         for leaves in zip(*saved["actions"], strict=True):
-            action = structured(self.env.action_space, iter(leaves))
+            action = build_from_leaves(self.env.action_space, iter(leaves))
             observation, _, terminated, truncated, info = self.step(action)
             if terminated or truncated:
                 return False
         if saved["outcome"] is not None:
-            found = zip(_leaves(self._outcome), saved["outcome"], strict=True)
+            found = zip(_copy_leaves(self._outcome), saved["outcome"], strict=True)
             if not all(np.array_equal(*pair, equal_nan=True) for pair in found):
                 return False
         self._continued = observation, info
         return True
 
 
-def _leaves(value: Any) -> list[NDArray[Any]]:
+def _copy_leaves(value: Any) -> list[NDArray[Any]]:
     """Return copies of the arrays and numbers in an action or observation."""
     if isinstance(value, (tuple, Mapping)):
         parts = value if isinstance(value, tuple) else value.values()
-        return [leaf for part in parts for leaf in _leaves(part)]
+        return [leaf for part in parts for leaf in _copy_leaves(part)]
     return [np.array(value)]
 
 

@@ -43,29 +43,29 @@ def leaves(
         yield from leaves(part, None if value is None else value[key], (*path, key))
 
 
-def changed(space: Space[Any], change: Callable[..., Any], *values: Any) -> Any:
+def map_leaves(space: Space[Any], function: Callable[..., Any], *values: Any) -> Any:
     """Return the structure of a space, with what a function makes of each leaf and of its values.
 
     Args:
         space: any space.
-        change: called with each leaf, and with its part of each of `values`.
+        function: called with each leaf, and with its part of each of `values`.
         values: observations or actions of the space.
 
     >>> from gymnasium.spaces import Discrete
     >>> space = Tuple([Discrete(2), Dict(speed=Discrete(3))])
-    >>> changed(space, lambda leaf, value: int(leaf.n) + value, (1, {"speed": 2}))
+    >>> map_leaves(space, lambda leaf, value: int(leaf.n) + value, (1, {"speed": 2}))
     (3, {'speed': 5})
     """
     if isinstance(space, Tuple):
         parts = zip(space.spaces, *values, strict=True)
-        return tuple(changed(part, change, *each) for part, *each in parts)
+        return tuple(map_leaves(part, function, *each) for part, *each in parts)
     if isinstance(space, Dict):
         named = space.spaces.items()
-        return {key: changed(part, change, *(v[key] for v in values)) for key, part in named}
-    return change(space, *values)
+        return {key: map_leaves(part, function, *(v[key] for v in values)) for key, part in named}
+    return function(space, *values)
 
 
-def structured(space: Space[Any], values: Iterator[Any]) -> Any:
+def build_from_leaves(space: Space[Any], values: Iterator[Any]) -> Any:
     """Return copies of the values of the leaves, or of N of each, in the structure of a space.
 
     One value of a `Discrete` becomes Python's integer.
@@ -74,7 +74,7 @@ def structured(space: Space[Any], values: Iterator[Any]) -> Any:
         space: the space of the values.
         values: the values of each leaf, in the order of :func:`leaves`.
 
-    >>> structured(Tuple([Discrete(3), Box(0, 1, (1,))]), iter([np.array(2), np.zeros(1)]))
+    >>> build_from_leaves(Tuple([Discrete(3), Box(0, 1, (1,))]), iter([np.array(2), np.zeros(1)]))
     (2, array([0.]))
     """
 
@@ -82,16 +82,16 @@ def structured(space: Space[Any], values: Iterator[Any]) -> Any:
         value = np.array(next(values))
         return value if value.shape or not isinstance(leaf, Discrete) else int(value)
 
-    return changed(space, value_of)
+    return map_leaves(space, value_of)
 
 
-def changed_space(space: Space[Any], change: Callable[[Space[Any]], Space[Any]]) -> Space[Any]:
+def map_space(space: Space[Any], function: Callable[[Space[Any]], Space[Any]]) -> Space[Any]:
     """Return a space with what a function makes of each leaf."""
     if isinstance(space, Tuple):
-        return Tuple([changed_space(part, change) for part in space.spaces])
+        return Tuple([map_space(part, function) for part in space.spaces])
     if isinstance(space, Dict):
-        return dict_space({key: changed_space(part, change) for key, part in space.items()})
-    return change(space)
+        return dict_space({key: map_space(part, function) for key, part in space.items()})
+    return function(space)
 
 
 def dict_space(parts: Mapping[str, Space[Any]]) -> Dict:
@@ -101,10 +101,10 @@ def dict_space(parts: Mapping[str, Space[Any]]) -> Dict:
     return space
 
 
-def at(path: Path) -> str:
+def path_str(path: Path) -> str:
     """Return the path of a part of a space as Python's index.
 
-    >>> at((1, "speed"))
+    >>> path_str((1, "speed"))
     "[1]['speed']"
     """
     return "".join(f"[{key!r}]" for key in path)
@@ -117,10 +117,10 @@ def is_choice(space: Space[Any]) -> bool:
     return isinstance(space, (Discrete, MultiDiscrete, MultiBinary))
 
 
-def choice_values(space: Any) -> tuple[list[int], list[int]]:
+def choice_ranges(space: Any) -> tuple[list[int], list[int]]:
     """Return the number of values of each choice in a part, and the first of them.
 
-    >>> choice_values(Box(-1, 2, (2,), np.int8))
+    >>> choice_ranges(Box(-1, 2, (2,), np.int8))
     ([4, 4], [-1, -1])
     """
     if isinstance(space, Discrete):

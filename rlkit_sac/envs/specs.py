@@ -11,10 +11,10 @@ from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
-from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskEntries, adapted_task
+from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskConversion, adapted_task
 from rlkit_sac.envs.agent_env import AgentEnv
 from rlkit_sac.envs.observations import ObservationConversion
-from rlkit_sac.envs.torchrl_env import gym_envs, is_as_made
+from rlkit_sac.envs.torchrl_env import gym_envs, is_plain_gym_env
 from rlkit_sac.errors import TaskError
 
 
@@ -105,7 +105,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    mask = _task(env).parameter_mask
+    mask = _find_conversion(env).parameter_mask
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
@@ -124,7 +124,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    return _task(env).observe.layout()
+    return _find_conversion(env).observe.layout()
 
 
 def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> critic_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    task = _task(env)
+    task = _find_conversion(env)
     return (task.critic or task.observe).layout()
 
 
@@ -157,8 +157,8 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     {'kind': 'Discrete', 'n': 2, 'start': 0}
     """
     adapted = isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv)
-    made = len(env.transform) == 3 if adapted else is_as_made(env)
-    return _task(env).description if made else None
+    made = len(env.transform) == 3 if adapted else is_plain_gym_env(env)
+    return _find_conversion(env).description if made else None
 
 
 def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
@@ -171,7 +171,7 @@ def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConvers
     >>> task_conversions(make_env("CartPole-v1"))[1].space
     Discrete(2)
     """
-    task = _task(env)
+    task = _find_conversion(env)
     return task.observe, task.act
 
 
@@ -247,7 +247,7 @@ def check_scalar_reward(env: EnvBase) -> None:
         raise TaskError(f"this algorithm learns from one number, the reward has {dim}: {text}")
 
 
-def _task(env: EnvBase) -> TaskEntries | AgentEnv:
+def _find_conversion(env: EnvBase) -> TaskConversion | AgentEnv:
     """Return the object that converts between a task and the agent."""
     adapted = adapted_task(env)
     return gym_envs(env)[0] if adapted is None else adapted

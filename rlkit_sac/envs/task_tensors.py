@@ -14,26 +14,26 @@ from tensordict import NestedKey
 from torch import Tensor
 
 from rlkit_sac.envs.actions import ActionConversion
-from rlkit_sac.envs.observations import ObservationConversion, is_image, pixels, same_but_ones
+from rlkit_sac.envs.observations import ObservationConversion, copy_image, is_image, same_but_ones
 from rlkit_sac.envs.spaces import (
-    at,
-    choice_values,
+    build_from_leaves,
+    choice_ranges,
     is_choice,
     leaves,
+    path_str,
     space_from_json,
     space_to_json,
-    structured,
 )
 
 
-def conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
+def make_conversions(task: dict[str, Any]) -> tuple[ObservationConversion, ActionConversion]:
     """Return the conversions of a task's observations and of the agent's actions.
 
     Args:
         task: a description made by :func:`~rlkit_sac.envs.describe_task`.
 
     >>> from rlkit_sac.envs import describe_task, make_env
-    >>> observe, act = conversions(describe_task(make_env("Pendulum-v1")))
+    >>> observe, act = make_conversions(describe_task(make_env("Pendulum-v1")))
     >>> act(np.array([0.5]))
     array([1.], dtype=float32)
     """
@@ -86,19 +86,19 @@ class TaskTensors:
     >>> task = TaskTensors(describe_task(make_env("Pendulum-v1")))
     >>> task.inputs, task.outputs
     ({'observation': 'float32 [N, 3]'}, {'action': 'float32 [N, 1]'})
-    >>> task.actions({"action": torch.tensor([[0.5], [-1.0]])})
+    >>> task.action_tensors({"action": torch.tensor([[0.5], [-1.0]])})
     [tensor([[ 1.],
             [-2.]])]
     """
 
     def __init__(self, task: dict[str, Any], *, device: torch.device | None = None) -> None:
-        self.observe, self.to_task = conversions(task)
+        self.observe, self.to_task = make_conversions(task)
         self._acted = [
-            (is_choice(leaf), prod(leaf.shape or ()), leaf.shape or (), _torch_type(leaf))
+            (is_choice(leaf), prod(leaf.shape or ()), leaf.shape or (), _torch_dtype(leaf))
             for _, leaf, _ in leaves(self.to_task.space)
         ]
-        self.inputs = _described("observation", self.observe.space, _observed_type)
-        self.outputs = _described("action", self.to_task.space, lambda leaf: leaf.dtype)
+        self.inputs = _describe("observation", self.observe.space, _observation_dtype)
+        self.outputs = _describe("action", self.to_task.space, lambda leaf: leaf.dtype)
         no_float64 = device is not None and device.type == "mps"
         self._strides, self._counts, self._starts, self._low, self._high = (
             (each.float() if no_float64 and each.is_floating_point() else each).to(device)
@@ -106,7 +106,7 @@ class TaskTensors:
             for each in [torch.from_numpy(getattr(self.to_task, name).copy())]
         )
 
-    def observed(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
+    def to_tensors(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
         """Return the leaves of an observation, and the shape in front of each: ``()`` or ``(N,)``.
 
         Raises:
@@ -116,7 +116,7 @@ class TaskTensors:
         space = self.observe.space
         try:
             found = [
-                (f"the observation{at(path)}", leaf, _array(leaf, value))
+                (f"the observation{path_str(path)}", leaf, _to_array(leaf, value))
                 for path, leaf, value in leaves(space, observation)
             ]
         except (IndexError, KeyError, TypeError, ValueError) as error:
@@ -136,15 +136,15 @@ class TaskTensors:
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} must hold finite numbers, got NaN or infinity")
             if not isinstance(leaf, Box):
-                counts, starts = choice_values(leaf)
+                counts, starts = choice_ranges(leaf)
                 index = values.reshape(-1, len(counts)) - starts
-                most = np.subtract(counts, not self.observe.is_count(leaf))  # as in training
+                most = np.subtract(counts, not self.observe.is_counter(leaf))  # as in training
                 if (index < 0).any() or (index > most).any():
                     raise ValueError(f"{name} is {values.tolist()}, wanted {leaf}")
             tensors.append(torch.from_numpy(values))
         return tensors, front
 
-    def entries(
+    def policy_inputs(
         self, tensors: Sequence[Tensor], observe: ObservationConversion | None = None
     ) -> dict[NestedKey, Tensor]:
         """Return the entries that a policy reads, from the leaves of N observations.
@@ -159,7 +159,7 @@ class TaskTensors:
         found = zip(observe.keys, leaves(observe.space), tensors, strict=True)
         for key, (_, leaf, _), value in found:
             if key is None:
-                vector.append(self._flat(leaf, value, observe.is_count(leaf)))
+                vector.append(self._flatten_leaf(leaf, value, observe.is_counter(leaf)))
             else:
                 entries[key] = value
         if vector:
@@ -168,12 +168,12 @@ class TaskTensors:
             entries[observe.vector_key] = states if kept is None else states[:, kept]
         return entries
 
-    def actions(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
+    def action_tensors(self, written: Mapping[NestedKey, Tensor]) -> list[Tensor]:
         """Return the leaves of N actions, of what a policy writes, on the device of this object."""
         both = len(self._low) > 0 and len(self._counts) > 0
         boxes = chosen = torch.empty(0)
         if len(self._low):
-            boxes = self._in_bounds(written[("action", "continuous") if both else "action"])
+            boxes = self._rescale_and_clip(written[("action", "continuous") if both else "action"])
         if len(self._counts):
             index = written[("action", "discrete") if both else "action"].unsqueeze(-1)
             chosen = index // self._strides % self._counts + self._starts
@@ -187,62 +187,62 @@ class TaskTensors:
                 boxes = boxes[:, size:]
         return found
 
-    def action(self, values: Iterator[NDArray[Any]]) -> Any:
+    def build_action(self, values: Iterator[NDArray[Any]]) -> Any:
         """Return the leaves of an action, or of N, in the structure of the task."""
-        return structured(self.to_task.space, values)
+        return build_from_leaves(self.to_task.space, values)
 
-    def _flat(self, leaf: Space[Any], value: Tensor, is_count: bool) -> Tensor:
+    def _flatten_leaf(self, leaf: Space[Any], value: Tensor, is_counter: bool) -> Tensor:
         """Return the same as ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
         if not isinstance(leaf, Discrete | MultiDiscrete):
             return value.reshape(-1, prod(leaf.shape or ())).float()
-        counts, starts = choice_values(leaf)
+        counts, starts = choice_ranges(leaf)
         values = value.reshape(-1, len(counts)) - torch.tensor(starts, device=value.device)
-        if is_count:
+        if is_counter:
             return (values.to(self._low.dtype) / (counts[0] - 1)).clamp(0, 1).float()
         each = [torch.arange(count, device=value.device) for count in counts]
         hot = [values[:, i, None] == numbers for i, numbers in enumerate(each)]
         return torch.cat(hot, -1).float()
 
-    def _in_bounds(self, values: Tensor) -> Tensor:
+    def _rescale_and_clip(self, values: Tensor) -> Tensor:
         values = values.to(self._low.dtype)
         if self.to_task.rescale:
             values = (1 - values) * (0.5 * self._low) + (1 + values) * (0.5 * self._high)
         return values.clamp(self._low, self._high)
 
 
-def _array(leaf: Space[Any], value: Any) -> NDArray[Any]:
+def _to_array(leaf: Space[Any], value: Any) -> NDArray[Any]:
     if isinstance(leaf, Box) and is_image(leaf):
-        array = pixels(leaf, value)
+        array = copy_image(leaf, value)
     else:
-        array = np.asarray(value).astype(_observed_type(leaf), casting="same_kind")
+        array = np.asarray(value).astype(_observation_dtype(leaf), casting="same_kind")
     own = leaf.shape or ()
     if array.shape[max(array.ndim - len(own), 0) :] != own and same_but_ones(array.shape, own):
         return array.reshape(own)  # of a task that gives a scalar or a column
     return array
 
 
-def _observed_type(leaf: Space[Any]) -> np.dtype[Any]:
+def _observation_dtype(leaf: Space[Any]) -> np.dtype[Any]:
     """Of a leaf of an observation space in a tensor."""
     if not isinstance(leaf, Box):
         return np.dtype(np.int64)
     return np.dtype(leaf.dtype if is_image(leaf) else np.float32)
 
 
-def _described(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:
+def _describe(root: str, space: Space[Any], dtype: Callable[[Space[Any]], Any]) -> dict[str, str]:
     return {
-        ".".join([root, *map(str, path)]): tensor_text(dtype(leaf), leaf.shape or ())
+        ".".join([root, *map(str, path)]): describe_tensor(dtype(leaf), leaf.shape or ())
         for path, leaf, _ in leaves(space)
     }
 
 
-def tensor_text(dtype: Any, shape: Sequence[Any] = ()) -> str:
+def describe_tensor(dtype: Any, shape: Sequence[Any] = ()) -> str:
     """Type and shape of a tensor with N in front.
 
-    >>> tensor_text("float32", (3,))
+    >>> describe_tensor("float32", (3,))
     'float32 [N, 3]'
     """
     return f"{dtype} [{', '.join(map(str, ('N', *shape)))}]"
 
 
-def _torch_type(leaf: Space[Any]) -> torch.dtype:
+def _torch_dtype(leaf: Space[Any]) -> torch.dtype:
     return torch.from_numpy(np.empty(0, leaf.dtype)).dtype

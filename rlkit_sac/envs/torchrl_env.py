@@ -43,7 +43,7 @@ def base_env(env: EnvBase) -> EnvBase:
     return env
 
 
-def one_of(env: EnvBase) -> EnvBase:
+def first_env(env: EnvBase) -> EnvBase:
     """Returns the environment under all transforms, of several in one the first."""
     base = base_env(env)
     if isinstance(base, SerialEnv):
@@ -127,7 +127,7 @@ def load_episodes(env: EnvBase, episodes: Sequence[Mapping[str, Any]]) -> list[b
     ]
 
 
-def is_as_made(env: EnvBase) -> bool:
+def is_plain_gym_env(env: EnvBase) -> bool:
     """Return whether :func:`~rlkit_sac.envs.make_env` made an environment of Gymnasium's as it is.
 
     One with further transforms is not.

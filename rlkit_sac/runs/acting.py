@@ -17,7 +17,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.task_tensors import TaskTensors, tensor_text
+from rlkit_sac.envs.task_tensors import TaskTensors, describe_tensor
 from rlkit_sac.errors import RunError
 from rlkit_sac.modules.memory import next_key, policy_states
 
@@ -101,7 +101,7 @@ class Act:
             written = self._call_policy(entries, front)
         outputs = self.outputs({key: value.cpu() for key, value in written.items()})
         arrays = (value.numpy() if front else value[0].numpy() for value in outputs)
-        action = self.task.action(arrays)
+        action = self.task.build_action(arrays)
         return (action, dict(zip(self._carried, arrays, strict=True))) if self._carried else action
 
     @property
@@ -136,11 +136,11 @@ class Act:
         """
         inputs, outputs = dict(self.task.inputs), dict(self.task.outputs)
         if self._has_mask:
-            inputs[ACTION_MASK] = tensor_text("bool", (self.task.to_task.num_choices,))
+            inputs[ACTION_MASK] = describe_tensor("bool", (self.task.to_task.num_choices,))
         if self._carried:
-            inputs["is_init"] = tensor_text("bool")
+            inputs["is_init"] = describe_tensor("bool")
         for name, each in self._carried.items():
-            text = tensor_text(each.zero.numpy().dtype, each.zero.shape)
+            text = describe_tensor(each.zero.numpy().dtype, each.zero.shape)
             inputs[name] = outputs[f"next.{name}"] = text
         return inputs, outputs
 
@@ -152,7 +152,7 @@ class Act:
         Returns:
             The tensors, N in front, and ``(N,)``; or for one observation, a batch of one, ``()``.
         """
-        inputs, front = self.task.observed(observation)
+        inputs, front = self.task.to_tensors(observation)
         if self._has_mask:
             if action_mask is None and isinstance(observation, Mapping):
                 action_mask = observation.get(ACTION_MASK)
@@ -171,7 +171,7 @@ class Act:
             own: a tensor of the policy, which gives device and floating-point type.
         """
         length = len(self.task.inputs)
-        entries, rest = self.task.entries(inputs[:length]), iter(inputs[length:])
+        entries, rest = self.task.policy_inputs(inputs[:length]), iter(inputs[length:])
         if self._has_mask:
             entries[ACTION_MASK] = next(rest)
         if self._carried:
@@ -188,13 +188,13 @@ class Act:
     def outputs(self, written: Mapping[NestedKey, Tensor]) -> tuple[Tensor, ...]:
         """Return the task's action and the next memory, from the entries that the policy writes."""
         after = (written[carried.written] for carried in self._carried.values())
-        return (*self.task.actions(written), *after)
+        return (*self.task.action_tensors(written), *after)
 
     def _allowed_mask(self, action_mask: Any, front: tuple[int, ...]) -> Tensor:
         if action_mask is None:
             text = "call act(observation, action_mask=info['action_mask'])"
             raise ValueError(f"the policy chooses among allowed actions: {text}")
-        mask = self.task.to_task.allowed(action_mask)
+        mask = self.task.to_task.allowed_choices(action_mask)
         if mask.shape[:-1] != front or not mask.any(-1).all():
             raise ValueError(
                 f"action_mask has the shape {list(mask.shape)}, wanted {[*front, mask.shape[-1]]} "

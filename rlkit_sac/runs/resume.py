@@ -19,8 +19,8 @@ from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.observations import is_image
-from rlkit_sac.envs.spaces import at, leaves
-from rlkit_sac.envs.task_tensors import conversions
+from rlkit_sac.envs.spaces import leaves, path_str
+from rlkit_sac.envs.task_tensors import make_conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, prefix_errors, refuse
 from rlkit_sac.modules.structure import changed_layer
@@ -95,9 +95,9 @@ def check_units(stored: dict[str, Any] | None, env: EnvBase, run: Path | str) ->
             text = "one of the environments has transforms of its own"
             warnings.warn(f"what the numbers of {run} mean is not known: {text}", stacklevel=2)
         return
-    (seen, before), (sees, now) = conversions(stored), conversions(own)
+    (seen, before), (sees, now) = make_conversions(stored), make_conversions(own)
     found, wanted = (
-        [(at(path), _kind(leaf)) for path, leaf, _ in leaves(each.space)] for each in (seen, sees)
+        [(path_str(path), _kind(leaf)) for path, leaf, _ in leaves(c.space)] for c in (seen, sees)
     )
     _check_equal("the parts of the observation", found, wanted, run)
     if before.agent_space().__class__ is not now.agent_space().__class__:

@@ -171,11 +171,11 @@ def test_masks_of_each_choice_are_multiplied() -> None:
     space = Dict(a=Discrete(2), b=Tuple([Box(-1, 1, (1,)), MultiDiscrete([[2, 1]])]))
     convert = ActionConversion(space, rescale=True)
     own = {"a": np.array([0, 1]), "b": (None, ((np.array([1, 0]), np.array([1])),))}
-    assert convert.allowed(own).tolist() == [False, False, True, False]
+    assert convert.allowed_choices(own).tolist() == [False, False, True, False]
     own["b"] = None
-    assert convert.allowed(own).tolist() == [False, False, True, True]
+    assert convert.allowed_choices(own).tolist() == [False, False, True, True]
     many = (np.array([[1, 0], [1, 1]]), np.array([[0, 0, 1], [1, 1, 1]]))
     convert = ActionConversion(Tuple([Discrete(2), Discrete(3)]), rescale=True)
-    assert convert.allowed(many).astype(int).tolist() == [[0, 0, 1, 0, 0, 0], [1] * 6]
+    assert convert.allowed_choices(many).astype(int).tolist() == [[0, 0, 1, 0, 0, 0], [1] * 6]
     with pytest.raises(ValueError, match="wanted"):
-        convert.allowed((np.ones(2), np.ones(2)))
+        convert.allowed_choices((np.ones(2), np.ones(2)))

@@ -177,9 +177,9 @@ def test_act_refuses_counters_that_training_refuses(count: int) -> None:
     task = {"observation_space": space, "action_space": actions}
     tensors = TaskTensors({**task, "observation_indices": None, "rescale_actions": True})
     for fine in (0, 49, 50):  # one too far counts as the last
-        tensors.observed({"at": np.zeros(1), "n": fine})
+        tensors.to_tensors({"at": np.zeros(1), "n": fine})
     with pytest.raises(ValueError, match="wanted Discrete"):
-        tensors.observed({"at": np.zeros(1), "n": count})
+        tensors.to_tensors({"at": np.zeros(1), "n": count})
 
 
 def test_a_constructor_may_change_its_arguments(register) -> None:
@@ -286,7 +286,7 @@ def test_act_takes_the_shapes_that_training_takes(shape: Any, column: bool, numb
     front = (number,) if number else ()
     given_shape = () if shape == (1,) and column and not number else (*shape, *[1] * column)
     observation = {"at": np.ones((*front, 3)), "one": np.full((*front, *given_shape), 2.0)}
-    found, in_front = tensors.observed(observation)
+    found, in_front = tensors.to_tensors(observation)
     assert in_front == front
     assert found[1].shape == (*front, *shape)
 
@@ -294,12 +294,12 @@ def test_act_takes_the_shapes_that_training_takes(shape: Any, column: bool, numb
 def test_a_flat_mask_with_two_readings_is_told_once() -> None:
     convert = ActionConversion(MultiDiscrete([2, 2]), rescale=True)
     with pytest.warns(UserWarning, match=r"choices \[2, 2\] is taken as one of their combinations"):
-        assert convert.allowed(np.array([1, 0, 1, 1])).tolist() == [True, False, True, True]
-    convert.allowed(np.array([1, 0, 1, 1]))
+        assert convert.allowed_choices(np.array([1, 0, 1, 1])).tolist() == [True, False, True, True]
+    convert.allowed_choices(np.array([1, 0, 1, 1]))
     convert = ActionConversion(MultiDiscrete([2, 3]), rescale=True)
-    convert.allowed(np.ones(6))
+    convert.allowed_choices(np.ones(6))
     with pytest.raises(ValueError, match="6"):
-        convert.allowed(np.ones(5))
+        convert.allowed_choices(np.ones(5))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_flat_mask_with_two_readings_is_told_once() -> None:
 )
 def test_a_mask_of_other_numbers_is_refused(mask: Any) -> None:
     with pytest.raises(ValueError, match="action_mask must hold 0 and 1"):
-        ActionConversion(Discrete(3), rescale=True).allowed(np.array(mask))
+        ActionConversion(Discrete(3), rescale=True).allowed_choices(np.array(mask))
 
 
 def test_surplus_parts_of_an_observation_are_refused() -> None:

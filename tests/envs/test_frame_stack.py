@@ -14,7 +14,7 @@ from rlkit_sac.envs import (
     make_env,
     observation_layout,
 )
-from rlkit_sac.envs.task_tensors import conversions
+from rlkit_sac.envs.task_tensors import make_conversions
 from rlkit_sac.errors import ConfigError
 from tests.image_tasks import Dot, Noise
 
@@ -66,7 +66,7 @@ def test_frames_are_channels_and_the_description_of_the_task_has_them() -> None:
     }
     described = describe_task(env)
     assert described is not None
-    observe, _ = conversions(described)
+    observe, _ = make_conversions(described)
     raw, _ = FrameStack(Dot("mixed", "discrete"), 4).reset(seed=0)
     assert observe(raw)["image_view_0"].shape == (4, 2, 12, 14)
 

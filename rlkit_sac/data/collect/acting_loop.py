@@ -23,7 +23,7 @@ from rlkit_sac.data.collect.policy_entries import (
 )
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
-from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_as_made
+from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_plain_gym_env
 
 
 class ActingLoop:
@@ -119,7 +119,7 @@ class ActingLoop:
     @staticmethod
     def can_run(env: EnvBase, policy: object) -> bool:
         """Return whether the environment can be stepped here, and the policy names its inputs."""
-        return is_as_made(env) and hasattr(policy, "in_keys")
+        return is_plain_gym_env(env) and hasattr(policy, "in_keys")
 
     def __len__(self) -> int:
         """Return the number N of environments."""

@@ -31,9 +31,9 @@ class WithCost(AgentEnv):
         super().__init__(env, **options)
         self.observation_space["cost"] = gym.spaces.Box(0, np.inf, (1,))
 
-    def entries(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+    def agent_entries(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
         cost = np.array([info.get("cost", 0.0)], np.float32)
-        return {**super().entries(observation, info), "cost": cost}
+        return {**super().agent_entries(observation, info), "cost": cost}
 
 
 class CostlySACLoss(ContinuousSACLoss):
