@@ -13,7 +13,7 @@ from torch import Tensor
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.adapted_env import adapted_task
-from rlkit_sac.envs.spaces import changed
+from rlkit_sac.envs.spaces import map_leaves
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.valid_steps import TRAJECTORY
@@ -129,10 +129,10 @@ def _steps(space: Space[Any], values: Any) -> list[Any]:
         lengths.add(len(array))
         return array
 
-    arrays = changed(space, read, values)
+    arrays = map_leaves(space, read, values)
     if len(lengths) != 1:
         raise ConfigError(f"its parts have {sorted(lengths)} steps, wanted one number")
     return [
-        changed(space, lambda leaf, array, step=step: array[step], arrays)
+        map_leaves(space, lambda leaf, array, step=step: array[step], arrays)
         for step in range(*lengths)
     ]
