@@ -30,7 +30,7 @@ from torchrl.envs import EnvBase, Transform, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import replace_bounds
-from rlkit_sac.envs.gym_env import check_wrapped
+from rlkit_sac.envs.gym_env import check_lossless_wrap
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION, ObservationConversion, select_entries
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.envs.task_tensors import TaskTensors, task_description
@@ -186,7 +186,7 @@ class TaskConversion(Transform):
             self.critic = ObservationConversion(space, vector_key=CRITIC_OBSERVATION)
         one = first_env(env)
         # What TorchRL's wrappers of Gymnasium hold.
-        check_wrapped(getattr(one, "_env", None), action_mask=action_mask and not self.masked)
+        check_lossless_wrap(getattr(one, "_env", None), action_mask=action_mask and not self.masked)
         given = getattr(one, "parameter_mask", None)
         self.parameter_mask = self.act.parameter_mask() if given is None else given
         sums = torch.float32 if device.type == "mps" else torch.float64

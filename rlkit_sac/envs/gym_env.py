@@ -109,7 +109,7 @@ def env_name(text: str) -> str:
     return re.sub(r"[^\w/-]+", "-", text).strip("-") or "task"
 
 
-def make_gym_env(
+def wrap_env(
     spec: EnvSpec,
     env: gym.Env[Any, Any],
     *,
@@ -134,7 +134,7 @@ def make_gym_env(
         ConfigError: if the environment is already in use, or its spaces are not supported.
 
     >>> spec = find_env_spec("Pendulum-v1")
-    >>> make_gym_env(spec, create(spec), seed=0, env_index=0).action_space
+    >>> wrap_env(spec, create_env(spec), seed=0, env_index=0).action_space
     Box(-1.0, 1.0, (1,), float32)
     """
     refuse_shared(env, spec.id)
@@ -174,7 +174,7 @@ def _import(module: str, env_id: str) -> None:
         ) from error
 
 
-def create(
+def create_env(
     spec: EnvSpec,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
@@ -191,7 +191,7 @@ def create(
     Raises:
         ConfigError: if it cannot be built.
 
-    >>> create(find_env_spec("torchrl.envs:PendulumEnv")).batch_size
+    >>> create_env(find_env_spec("torchrl.envs:PendulumEnv")).batch_size
     torch.Size([])
     """
     try:
@@ -206,7 +206,7 @@ def create(
             if callable(made_by):
                 made: Any = made_by(**{**deepcopy(spec.kwargs), **arguments})
                 if isinstance(made, gym.vector.VectorEnv):
-                    check_wrapped(made, action_mask=False)
+                    check_lossless_wrap(made, action_mask=False)
                     made = GymWrapper(made)
                 if isinstance(made, EnvBase):
                     return made
@@ -220,12 +220,12 @@ def create(
             if callable(made_by) and env.unwrapped.spec is not None:
                 env.unwrapped.spec.entry_point = made_by
     except gym.error.DependencyNotInstalled as error:
-        extra = _extra_of(spec)
+        extra = _required_extra(spec)
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
         reason = error if isinstance(error, ConfigError) else summary(error)[:400]
-        if isinstance(error, AssertionError) and _extra_of(spec) == "robotics":
+        if isinstance(error, AssertionError) and _required_extra(spec) == "robotics":
             text = "newer versions of MuJoCo than 3.3 do not fit it: pip install 'mujoco<3.4'"
             reason = f"{reason}: {text}"
         raise ConfigError(f"{spec.id} could not be created: {reason}") from error
@@ -236,7 +236,7 @@ def create(
     return env
 
 
-def check_wrapped(env: Any, *, action_mask: bool) -> None:
+def check_lossless_wrap(env: Any, *, action_mask: bool) -> None:
     """Refuse an environment of Gymnasium of which TorchRL's wrapper would lose or change a part.
 
     Args:
@@ -286,7 +286,7 @@ def warn_of_statistics(env: gym.Env[Any, Any] | EnvBase, name: str) -> None:
 @contextmanager
 def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
     """Keep MuJoCo from printing about Gymnasium's model files and logging to MUJOCO_LOG.TXT."""
-    if _extra_of(spec) != "mujoco" or find_spec("mujoco") is None:
+    if _required_extra(spec) != "mujoco" or find_spec("mujoco") is None:
         yield
         return
     mujoco = importlib.import_module("mujoco")
@@ -298,7 +298,7 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
         mujoco.set_mju_user_warning(previous)
 
 
-def _extra_of(spec: EnvSpec) -> str | None:
+def _required_extra(spec: EnvSpec) -> str | None:
     """Return the extra of the package that installs the simulator of an environment."""
     made_by = str(spec.entry_point)
     return next((extra for package, extra in _EXTRAS.items() if made_by.startswith(package)), None)

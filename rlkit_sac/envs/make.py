@@ -28,7 +28,7 @@ from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
-from rlkit_sac.envs.gym_env import create, env_name, find_env_spec, make_gym_env, warn_of_statistics
+from rlkit_sac.envs.gym_env import create_env, env_name, find_env_spec, warn_of_statistics, wrap_env
 from rlkit_sac.envs.in_use import mark_in_use, refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
@@ -129,7 +129,7 @@ def make_env(
     if callable(env_id):
         env_id = EnvSpec(env_name(getattr(env_id, "__name__", "task")), entry_point=env_id)
     spec = find_env_spec(env_id) if isinstance(env_id, str) else env_id
-    construct = partial(create, spec, max_episode_steps, kwargs, render_mode)
+    construct = partial(create_env, spec, max_episode_steps, kwargs, render_mode)
     options: dict[str, Any] = {
         "rescale_actions": rescale_actions,
         "action_bounds": action_bounds,
@@ -163,7 +163,7 @@ def make_env(
     def single(*, env_index: int, device: torch.device | str = "cpu") -> EpisodicGymWrapper:
         env = first.pop() if first else construct()
         assert isinstance(env, gym.Env)
-        env = make_gym_env(spec, env, env_index=env_index, **options)
+        env = wrap_env(spec, env, env_index=env_index, **options)
         return EpisodicGymWrapper(env, categorical_action_encoding=True, device=device)
 
     if num_envs == 1:

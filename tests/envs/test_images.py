@@ -139,7 +139,7 @@ def test_images_and_choices_are_those_of_the_environment() -> None:
     actions = {"action_space": space_to_json(Discrete(2)), "rescale_actions": True}
     task = TaskTensors(described | actions)
     each = [space.sample() for _ in range(3)]
-    tensors, front = task.observed(concatenate(space, each, create_empty_array(space, 3)))
+    tensors, front = task.to_tensors(concatenate(space, each, create_empty_array(space, 3)))
     assert front == (3,)
-    for key, values in task.entries(tensors).items():
+    for key, values in task.policy_inputs(tensors).items():
         assert np.array_equal(values, np.stack([observe(one)[key] for one in each]))
