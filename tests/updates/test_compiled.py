@@ -155,7 +155,7 @@ def test_orders_and_periods_are_the_same(recompute: bool) -> None:
         recompute=recompute,
         max_grad_norm=0.1,
     )
-    assert_same(first, second, [batch_for(first.loss_module) for _ in range(7)])
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(4)])
 
 
 @NOTHING_FALLS_BACK
