@@ -6,15 +6,15 @@ import torch
 from tensordict.nn import NormalParamExtractor, TensorDictModule, TensorDictSequential
 from torch import Tensor, nn
 from torch.distributions import Categorical
-from torchrl.modules import GRUModule, IndependentNormal, LSTMModule, ProbabilisticActor
+from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.modules import TanhGaussian
 from rlkit_sac.modules.memory import GRUMemory, LSTMMemory
 
 Cells = Literal["gru", "lstm"]
+SIZE = 8
 STATES = {"gru": ["actor_state"], "lstm": ["actor_state_h", "actor_state_c"]}
 MEMORIES = {"gru": GRUMemory, "lstm": LSTMMemory}
-TORCHRL = {"gru": GRUModule, "lstm": LSTMModule}
 
 
 def concatenate(observation: Tensor, previous: Tensor) -> Tensor:
@@ -24,12 +24,12 @@ def concatenate(observation: Tensor, previous: Tensor) -> Tensor:
 
 
 def network(
-    cells: Cells, inputs: int, size: int, head: nn.Module, out_keys: list[str], plain: bool = False
+    cells: Cells, inputs: int, head: nn.Module, out_keys: list[str]
 ) -> TensorDictSequential:
     states = STATES[cells]
-    memory = (TORCHRL if plain else MEMORIES)[cells](
+    memory = MEMORIES[cells](
         input_size=inputs,
-        hidden_size=size,
+        hidden_size=SIZE,
         in_keys=["memory_input", *states],
         out_keys=["memory", *(("next", key) for key in states)],
     )
@@ -40,22 +40,20 @@ def network(
     )
 
 
-def recurrent_gaussian(
-    cells: Cells, *, squashed: bool = True, size: int = 8, plain: bool = False
-) -> ProbabilisticActor:
+def recurrent_gaussian(cells: Cells) -> ProbabilisticActor:
     """For Pendulum-v1."""
-    head = nn.Sequential(nn.Linear(size, 2), NormalParamExtractor())
+    head = nn.Sequential(nn.Linear(SIZE, 2), NormalParamExtractor())
     return ProbabilisticActor(
-        network(cells, 4, size, head, ["loc", "scale"], plain),
+        network(cells, 4, head, ["loc", "scale"]),
         in_keys=["loc", "scale"],
-        distribution_class=TanhGaussian if squashed else IndependentNormal,
+        distribution_class=TanhGaussian,
     )
 
 
-def recurrent_categorical(cells: Cells, *, size: int = 8) -> ProbabilisticActor:
+def recurrent_categorical(cells: Cells) -> ProbabilisticActor:
     """For CartPole-v1."""
     return ProbabilisticActor(
-        network(cells, 6, size, nn.Linear(size, 2), ["logits"]),
+        network(cells, 6, nn.Linear(SIZE, 2), ["logits"]),
         in_keys=["logits"],
         distribution_class=Categorical,
     )

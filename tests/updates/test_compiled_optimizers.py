@@ -92,6 +92,10 @@ def test_a_loaded_state_is_followed() -> None:
     assert_same(first, second, batches)
     for update, state in zip((first, second), states, strict=True):
         update.load_state_dict(state)
+        assert update.count == state["count"]
+        for name, optimizer in update.optimizers.items():
+            wanted = state["optimizers"][name]["state"]
+            torch.testing.assert_close(optimizer.state_dict()["state"], wanted, rtol=0, atol=0)
     assert_same(first, second, batches)
     for own, other in zip(
         first.state_dict()["optimizers"].values(),
