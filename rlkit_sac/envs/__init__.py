@@ -1,6 +1,7 @@
 """TorchRL environments from Gymnasium ids, with their specs, tasks and seeds."""
 
 from rlkit_sac.envs.frame_stack import FrameStack as FrameStack
+from rlkit_sac.envs.goals import goal_arguments as goal_arguments
 from rlkit_sac.envs.make import check_env as check_env
 from rlkit_sac.envs.make import closing_env as closing_env
 from rlkit_sac.envs.make import make_env as make_env
