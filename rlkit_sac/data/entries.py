@@ -54,7 +54,7 @@ class NestedEntries:
         return TensorDict._new_unsafe(tree, batch_size=batch_size, device=device)
 
 
-class Rows:
+class RowSpec:
     """The layout of the entries in a row: entries of one type lie side by side, in the given order.
 
     Args:
@@ -66,10 +66,10 @@ class Rows:
         kinds: for each type, a row seen as numbers of this type: the count before its entries, the
             sizes of the entries, and the count after them.
 
-    >>> rows = Rows({"a": ((2,), torch.uint8), "b": ((), torch.float32)})
+    >>> rows = RowSpec({"a": ((2,), torch.uint8), "b": ((), torch.float32)})
     >>> rows.keys, rows.width, rows.kinds
     (['b', 'a'], 8, {torch.float32: [0, 1, 1], torch.uint8: [4, 2, 2]})
-    >>> [list(column.shape) for column in rows.columns(torch.zeros(5, 8, dtype=torch.uint8))]
+    >>> [list(column.shape) for column in rows.entries(torch.zeros(5, 8, dtype=torch.uint8))]
     [[5], [5, 2]]
     """
 
@@ -92,7 +92,7 @@ class Rows:
         shapes = enumerate(layout[key][0] for key in self.keys)
         self._shapes = [(place, shape) for place, shape in shapes if len(shape) != 1]
 
-    def columns(self, rows: Tensor) -> list[Tensor]:
+    def entries(self, rows: Tensor) -> list[Tensor]:
         """Return the entries of rows ``[*, width]``, as views of them."""
         columns: list[Tensor] = []
         for dtype, sizes in self.kinds.items():
@@ -103,10 +103,10 @@ class Rows:
         return columns
 
 
-def rows_of(transition: TensorDictBase) -> Rows:
+def row_layout(transition: TensorDictBase) -> RowSpec:
     """Return the layout of rows for transitions like this one.
 
-    >>> rows_of(TensorDict(a=torch.zeros(3), b=torch.tensor(True))).width
+    >>> row_layout(TensorDict(a=torch.zeros(3), b=torch.tensor(True))).width
     16
     """
-    return Rows({key: (value.shape, value.dtype) for key, value in transition.items(True, True)})
+    return RowSpec({key: (value.shape, value.dtype) for key, value in transition.items(True, True)})

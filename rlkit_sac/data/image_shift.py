@@ -41,11 +41,11 @@ def random_shift(
     for entry in layout:
         if "scale" in entry:
             for key in (entry["key"], ("next", entry["key"])):
-                shifted.set(key, _shifted(batch.get(key), entry, pixels))
+                shifted.set(key, _shift_images(batch.get(key), entry, pixels))
     return shifted
 
 
-def _shifted(images: Tensor, entry: Mapping[str, Any], pixels: int) -> Tensor:
+def _shift_images(images: Tensor, entry: Mapping[str, Any], pixels: int) -> Tensor:
     """Return shifted images ``[B, …]`` of the same type, by one gather."""
     is_last = entry["channels"] == "last"
     height, width = entry["shape"][-3:-1] if is_last else entry["shape"][-2:]

@@ -18,7 +18,7 @@ from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.config import EnvConfig
 from rlkit_sac.data import ActingLoop
-from rlkit_sac.data.collect.collector import env_with_states
+from rlkit_sac.data.collect.collector import add_policy_states
 from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.envs import make_env
 from rlkit_sac.envs.adapted_env import adapted_task
@@ -179,7 +179,7 @@ def evaluate(
             first_episodes = partial(_first_episodes, ActingLoop(env, policy))
         else:
             first_episodes = partial(
-                _first_episodes_of_torchrl, env_with_states(env, policy), policy
+                _first_episodes_of_torchrl, add_policy_states(env, policy), policy
             )
         for done in range(0, episodes, num_envs):
             # Reseeding each round keeps its initial states the same, whatever the last round drew.

@@ -23,8 +23,8 @@ from rlkit_sac.data import (
     make_replay_buffer,
 )
 from rlkit_sac.data.batch_steps import steps_per_batch
-from rlkit_sac.data.replay.buffer import fitting
-from rlkit_sac.data.replay.n_steps import several_steps
+from rlkit_sac.data.replay.buffer import fit_to_example
+from rlkit_sac.data.replay.n_steps import n_step_example
 from rlkit_sac.envs.goals import goal_arguments
 from rlkit_sac.errors import ConfigError, RunError, check_installed, prefix_errors, summary
 from rlkit_sac.runs.checkpoint import Checkpoint
@@ -75,7 +75,7 @@ def make_replay(
     if config.replay.n_steps > 1:
         if example.get("prev_action", None) is not None:
             raise ConfigError("replay.n_steps: must be 1 with a prior that reads prev_action")
-        example = several_steps(example)
+        example = n_step_example(example)
     if num_samples % num_ranks():
         text = f"a multiple of the {num_ranks()} processes of torchrun, got {num_samples}"
         raise ConfigError(f"replay.batch_size: must be {text}")
@@ -165,7 +165,7 @@ def check_prior_data(
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: 'action' of the prior data goes from 0 to 7, in the task from ...
     """
-    rows = fitting(data, transition)
+    rows = fit_to_example(data, transition)
     for key, part in action_spec.items(True, True):
         values = rows.get(key)
         if isinstance(part, Bounded):

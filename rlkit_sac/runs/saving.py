@@ -151,7 +151,7 @@ class Checkpoints:
             if inexact_reasons and isinstance(
                 part, SliceSampler | NStepTransform | HindsightTransform
             ):
-                part.cut()  # an episode may have been lost
+                part.mark_gap()  # an episode may have been lost
         return inexact_reasons
 
     def discard_later(self) -> None:

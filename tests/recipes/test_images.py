@@ -12,7 +12,7 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import example_transition
-from rlkit_sac.data.entries import rows_of
+from rlkit_sac.data.entries import row_layout
 from rlkit_sac.envs import FrameStack, make_env, observation_layout
 from rlkit_sac.envs.spaces import leaves
 from rlkit_sac.errors import ConfigError
@@ -130,7 +130,7 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     observed = [entry["key"] for entry in observation_layout(task)]
     after = [("next", key) for key in (*observed, "reward", "done", "terminated")]
     example = example_transition(task, [*observed, "action", *after])
-    assert rows_of(example).width == images + rest + 2  # whole numbers of four
+    assert row_layout(example).width == images + rest + 2  # whole numbers of four
     options = [*shlex.split(dot("mixed", "box")), "--normalization.observations", "true"]
     policy = load_policy(SAC.train(*options, *ONE_EPISODE))
     assert policy.normalizer.observation_dim == 5

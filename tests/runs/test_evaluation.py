@@ -14,7 +14,7 @@ from torchrl.envs import (
 )
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
-from rlkit_sac.data.collect.collector import env_with_states
+from rlkit_sac.data.collect.collector import add_policy_states
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import tanh_gaussian_actor
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, seed_everything
@@ -158,7 +158,7 @@ def test_the_transforms_of_the_environment_are_those_of_the_evaluation(env, poli
     plain = make_env("Pendulum-v1", num_envs=env.batch_size.numel(), max_episode_steps=LIMIT)
     halve = TensorDictModule(lambda x: 0.5 * x, ["observation"], ["observation"])
     apart = TensorDictSequential(halve, policy)
-    wanted = evaluate(apart, env_with_states(plain, policy), episodes=4, seed=11)
+    wanted = evaluate(apart, add_policy_states(plain, policy), episodes=4, seed=11)
     np.testing.assert_allclose(found.returns, wanted.returns, rtol=1e-5)
     assert found.lengths.tolist() == [LIMIT] * 4
     if memory is None:

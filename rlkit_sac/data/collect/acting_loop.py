@@ -50,7 +50,7 @@ class ActingLoop:
     >>> loop.step()
     >>> loop.frame.arrays["next", "step_count"]
     array([[1]])
-    >>> loop.advance()
+    >>> loop.begin_next_frame()
     >>> loop.frame.arrays["step_count"]
     array([[1]])
     """
@@ -141,7 +141,7 @@ class ActingLoop:
         """
         written = self._act_randomly(unchanged) if random else self._act(unchanged)
         values = [written[key] for key, _ in self._outputs]
-        values = values if self._device.type == "cpu" else _on_cpu(values)
+        values = values if self._device.type == "cpu" else _copy_to_cpu(values)
         for (_, place), value in zip(self._outputs, values, strict=True):
             place.copy_(value)
         for new, action in self._new_previous:
@@ -152,9 +152,9 @@ class ActingLoop:
         np.add(arrays["step_count"], 1, out=following["step_count"])
         np.logical_or(following["terminated"], following["truncated"], out=following["done"])
 
-    def advance(self) -> None:
+    def begin_next_frame(self) -> None:
         """Begin the next frame, with a new episode where one has ended."""
-        self.frame.carry()
+        self.frame.carry_over()
         for index in self._ended:
             self._begin_trajectory(index)
             self._begin_episode(index)
@@ -187,9 +187,9 @@ class ActingLoop:
                 try:
                     self.step(random=random, unchanged=step > 0)
                 finally:
-                    frame.keep(step)
+                    frame.append_to_batch(step)
                 over = until is not None and until()
-                self.advance()
+                self.begin_next_frame()
                 if over:
                     break
         finally:
@@ -197,17 +197,17 @@ class ActingLoop:
                 check_frames(frame.batch(), self._env, self._acting, first_index=first_index)
 
     def _act(self, unchanged: bool) -> Entries:
-        return self._policy(self._copies(self._inputs), unchanged=unchanged)
+        return self._policy(self._copy_entries(self._inputs), unchanged=unchanged)
 
-    def _copies(self, entries: Entries) -> Entries:
+    def _copy_entries(self, entries: Entries) -> Entries:
         # A policy may keep its inputs, so they are copies, in memory that PyTorch has aligned.
-        source = entries if self._device.type == "cpu" else self.frame.on_device()
+        source = entries if self._device.type == "cpu" else self.frame.copies_on_device()
         return {key: source[key].clone() for key in entries}
 
     def _act_randomly(self, unchanged: bool) -> Entries:
         acted = self._act(unchanged) if self._always_acts else self._random_entries
         with torch.no_grad():
-            inputs = self._copies(self._random_inputs)
+            inputs = self._copy_entries(self._random_inputs)
             entries = TensorDict(inputs, batch_size=self._batch_size, device=self._device)
             sample = self._random_policy(entries).exclude(*inputs)
         return acted | dict(sample.items(True, True))
@@ -272,7 +272,7 @@ class ActingLoop:
             self._begin_trajectory(int(index))
 
 
-def _on_cpu(values: Sequence[Tensor]) -> list[Tensor]:
+def _copy_to_cpu(values: Sequence[Tensor]) -> list[Tensor]:
     """Return copies of tensors of one device, in one transfer."""
     parts = [value.contiguous().view(-1).view(torch.uint8) for value in values]
     copies = torch.cat(parts).cpu().split([len(part) for part in parts])

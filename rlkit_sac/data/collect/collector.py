@@ -53,10 +53,10 @@ class _CountingCollector(ABC):
         self.inexact_reasons: Sequence[str] = ()
         self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
         self._policy = policy
-        self._begin(random_policy)
+        self._prepare(random_policy)
 
     @abstractmethod
-    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
         """Prepare collecting."""
 
     def __iter__(self) -> Iterator[TensorDictBase]:
@@ -113,7 +113,7 @@ class LightCollector(_CountingCollector):
     [torch.Size([2, 1]), torch.Size([2, 1])]
     """
 
-    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
         mode = ExplorationType.RANDOM
         self._loop = ActingLoop(
             self.env, self._policy, exploration_type=mode, random_policy=random_policy
@@ -155,9 +155,9 @@ class TorchRLCollector(_CountingCollector):
         options: the other arguments of :class:`LightCollector`.
     """
 
-    def _begin(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
         policy = self._policy
-        self.env = env = env_with_states(self.env, policy)
+        self.env = env = add_policy_states(self.env, policy)
         if random_policy is None and (state_keys(policy) or action_mask_key(env)):
             random_policy = uniform_policy(env, env.full_action_spec)
         self._random_first = None
@@ -207,7 +207,7 @@ class _RandomFirst(TensorDictModuleBase):
         return self.random_policy(tensordict) if self.is_random else tensordict
 
 
-def env_with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
+def add_policy_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     """Return an environment that carries the state of a policy's memory from step to step.
 
     Args:
@@ -217,7 +217,7 @@ def env_with_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     >>> from rlkit_sac.envs import make_env
     >>> from rlkit_sac.modules import tanh_gaussian_actor
     >>> env = make_env("Pendulum-v1")
-    >>> env_with_states(env, tanh_gaussian_actor(3, [-1.0], [1.0])) is env
+    >>> add_policy_states(env, tanh_gaussian_actor(3, [-1.0], [1.0])) is env
     True
     """
     missing = set(state_keys(policy)) - set(env.observation_spec.keys(True, True))

@@ -14,7 +14,7 @@ from torch import Tensor
 from torchrl.envs import EnvBase
 
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys
-from rlkit_sac.data.entries import Layout, NestedEntries, Rows
+from rlkit_sac.data.entries import Layout, NestedEntries, RowSpec
 from rlkit_sac.errors import RunError
 
 
@@ -41,8 +41,8 @@ class Frame:
     >>> frame.begin_batch(2)
     >>> for step in range(2):
     ...     _ = np.add(frame.arrays["count"], 1, out=frame.arrays["next", "count"])
-    ...     frame.keep(step)
-    ...     frame.carry()
+    ...     frame.append_to_batch(step)
+    ...     frame.carry_over()
     >>> frame.batch()["next", "count"].flatten()
     tensor([1, 2])
     """
@@ -57,9 +57,9 @@ class Frame:
         device: torch.device,
     ) -> None:
         following = {next_key(key): own for key, own in carried.items()}
-        self._rows = Rows({**carried, **others, **following})
+        self._rows = RowSpec({**carried, **others, **following})
         block = torch.zeros(count, self._rows.width, dtype=torch.uint8)
-        columns = [column.numpy() for column in self._rows.columns(block)]
+        columns = [column.numpy() for column in self._rows.entries(block)]
         self.arrays = dict(zip(self._rows.keys, columns, strict=True))
         self._block = block.numpy()
         self._carry: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -75,7 +75,7 @@ class Frame:
         self._batch_size, self._device = batch_size, device
         self._entries = NestedEntries(self._rows.keys)
 
-    def carry(self) -> None:
+    def carry_over(self) -> None:
         """Begin the next frame with the values under ``"next"``."""
         for now, following in self._carry:
             now[...] = following
@@ -85,7 +85,7 @@ class Frame:
         self._kept = np.empty((steps, *self._block.shape[not self._batch_size :]), np.uint8)
         self._steps = 0
 
-    def keep(self, step: int) -> None:
+    def append_to_batch(self, step: int) -> None:
         """Copy the present frame into the batch, as its last frame so far."""
         self._kept[step] = self._block
         self._steps = step + 1
@@ -101,15 +101,15 @@ class Frame:
         """Return the frames of the batch, ``[T]`` or ``[N, T]``, in memory of their own."""
         shape = torch.Size([*self._batch_size, self._steps])
         rows = torch.from_numpy(self._kept[: self._steps]).to(self._device)
-        values = self._rows.columns(rows.transpose(0, 1) if self._batch_size else rows)
+        values = self._rows.entries(rows.transpose(0, 1) if self._batch_size else rows)
         if shape.numel() > 1:
             values = [value.contiguous() for value in values]
         return self._entries(values, shape, self._device)
 
-    def on_device(self) -> dict[NestedKey, Tensor]:
+    def copies_on_device(self) -> dict[NestedKey, Tensor]:
         """Return copies of the present entries on another device, in one transfer."""
         rows = torch.from_numpy(self._block if self._batch_size else self._block[0])
-        values = self._rows.columns(rows.to(self._device))
+        values = self._rows.entries(rows.to(self._device))
         return dict(zip(self._rows.keys, values, strict=True))
 
 

@@ -51,7 +51,7 @@ class RecordedPolicy:
         self._kind: object = None
         self._fingerprint = Fingerprint(policy)
         self._made = 0
-        self._run: Callable[[Sequence[Tensor]], Entries] = self._eager
+        self._run: Callable[[Sequence[Tensor]], Entries] = self._run_eager
 
     def __call__(self, entries: Mapping[NestedKey, Tensor], *, unchanged: bool = False) -> Entries:
         """Return the entries that the policy writes.
@@ -72,21 +72,21 @@ class RecordedPolicy:
             self._made += 1
             self._mode = mode
             may = self._made <= _MAX_RECORDINGS
-            self._run = self._recorded(inputs) if may else self._eager
+            self._run = self._record(inputs) if may else self._run_eager
             self._kind, self._fingerprint = kind, Fingerprint(self._policy)
         return self._run(inputs)
 
-    def _eager(self, inputs: Sequence[Tensor]) -> Entries:
+    def _run_eager(self, inputs: Sequence[Tensor]) -> Entries:
         entries = dict(zip(self.in_keys, inputs, strict=True))
         with torch.no_grad(), set_exploration_type(self._mode):
             out = self._policy(TensorDict(entries, batch_size=self._batch_size))
         return {key: value for key, value in out.items(True, True) if value is not entries.get(key)}
 
-    def _recorded(self, inputs: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Entries]:
+    def _record(self, inputs: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Entries]:
         written: list[NestedKey] = []
 
         def act() -> list[Tensor]:
-            out = self._eager(inputs)
+            out = self._run_eager(inputs)
             written.extend(out)
             return list(out.values())
 
@@ -97,10 +97,10 @@ class RecordedPolicy:
                 recording = record(act, [*inputs, *state])
                 # Such as a counter, which a graph would not advance.
                 if before.first_changed_attribute() is not None:
-                    return self._eager
+                    return self._run_eager
             line = FlatGraph(recording, inputs)
         except (NotRecordable, AttributeError):  # the latter for graphs of another PyTorch
-            return self._eager
+            return self._run_eager
 
         def run(values: Sequence[Tensor]) -> Entries:
             return dict(zip(written, line(*values), strict=True))
@@ -108,8 +108,8 @@ class RecordedPolicy:
         # Values that left PyTorch would be constants of the recording: compare on other entries.
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
         outcomes = []
-        for way in (self._eager, run):
+        for way in (self._run_eager, run):
             with preserve_state(self._policy):
                 outcomes.append(way(others))
         same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
-        return run if same else self._eager
+        return run if same else self._run_eager

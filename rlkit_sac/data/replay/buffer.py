@@ -15,9 +15,9 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.envs import DeviceCastTransform, EnvBase
 
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
-from rlkit_sac.data.entries import rows_of
+from rlkit_sac.data.entries import row_layout
 from rlkit_sac.data.replay.memmap import make_memmap_storage
-from rlkit_sac.data.replay.n_steps import STEPS, NStepTransform, several_steps
+from rlkit_sac.data.replay.n_steps import STEPS, NStepTransform, n_step_example
 from rlkit_sac.data.replay.packed_buffer import PackedReplayBuffer, PriorShare
 from rlkit_sac.data.replay.prioritized import PrioritizedSampler
 from rlkit_sac.data.replay.slices import BlockSampler
@@ -134,13 +134,13 @@ def make_replay_buffer(
             raise ConfigError(f"n_steps above 1 and prior_data are for single transitions: {text}")
         example = newest_frames(example, blocks.frame_stack)
     if n_steps > 1:
-        example = several_steps(example)
+        example = n_step_example(example)
     check_replay_fits(example, capacity=capacity, storage=storage, device=device)
     prior = None
     if prior_share is not None and (prior_data is None or sampler or storage != "tensor"):
         raise ConfigError("prior_share needs prior_data, no sampler, and the storage 'tensor'")
     if prior_data is not None:
-        prior_data = fitting(prior_data, example)
+        prior_data = fit_to_example(prior_data, example)
         if prior_share is not None:
             prior, prior_data = PriorShare(prior_data, prior_share, device=device), None
         elif len(prior_data) > capacity:
@@ -167,7 +167,7 @@ def make_replay_buffer(
     return buffer
 
 
-def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
+def fit_to_example(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
     """Return transitions with the entries that replay stores, without steps that are not valid.
 
     Args:
@@ -182,7 +182,7 @@ def fitting(data: TensorDictBase, example: TensorDictBase) -> TensorDictBase:
             or not finite; or for transitions of several steps where the example has one.
 
     >>> from tensordict import TensorDict
-    >>> fitting(TensorDict(a=torch.zeros(2), batch_size=[2]), TensorDict(b=torch.zeros(3)))
+    >>> fit_to_example(TensorDict(a=torch.zeros(2), batch_size=[2]), TensorDict(b=torch.zeros(3)))
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: the prior data do not fit the task: 'b' is missing there and ...
     """
@@ -240,7 +240,7 @@ def check_replay_fits(
         return
     if storage != "tensor":
         raise ConfigError(f"the replay storage is {storage!r}; it must be 'tensor' or 'memmap'")
-    row, free = rows_of(example).width, free_device_memory(device)
+    row, free = row_layout(example).width, free_device_memory(device)
     needed = capacity * row
     if free is not None and needed > free:
         raise ConfigError(

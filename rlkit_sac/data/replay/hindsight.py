@@ -114,9 +114,9 @@ class HindsightTransform(Transform):
         if len(replay):
             numbers = torch.arange(replay.write_count - len(replay), replay.write_count)
             self._add(replay.storage.get(numbers % self._capacity), int(numbers[0]))
-            self.cut()
+            self.mark_gap()
 
-    def cut(self) -> None:
+    def mark_gap(self) -> None:
         """Let no episode go on that has begun, since further collectors number from 0 again."""
         self._unfinished = {}
 

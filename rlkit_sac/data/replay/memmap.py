@@ -53,7 +53,7 @@ def make_memmap_storage(
             if directory is None and os.name != "nt":  # where a file in use cannot be deleted
                 shutil.rmtree(folder)
             for file in files:
-                _reserve(file)
+                _allocate_on_disk(file)
     except BaseException as error:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -69,7 +69,7 @@ def make_memmap_storage(
     return storage
 
 
-def _reserve(file: BinaryIO) -> None:
+def _allocate_on_disk(file: BinaryIO) -> None:
     """Take the space of a file of zeros on the disk."""
     size = os.fstat(file.fileno()).st_size
     if hasattr(os, "posix_fallocate"):

@@ -65,7 +65,7 @@ class NStepTransform(Transform):
         self._waiting: TensorDictBase | None = None  # frames of windows that go on
         self._agree = False  # whether next entries of a frame were those of the frame after it
 
-    def cut(self) -> None:
+    def mark_gap(self) -> None:
         """Forget the frames that wait for later ones, which will not come."""
         self._waiting = None
 
@@ -93,7 +93,7 @@ class NStepTransform(Transform):
         done = frames["next", "done"].flatten()[order]
         reward = frames["next", "reward"][order]
         is_newest = pad(trajectories.diff() != 0, (0, 1), value=True)
-        follows = ~(is_newest | done)[:-1] & ~self._breaks(frames, order)
+        follows = ~(is_newest | done)[:-1] & ~self._discontinuities(frames, order)
         total, steps = reward.clone(), torch.ones_like(order)
         for k in range(1, min(self.n_steps, len(order))):
             grows = (steps[:-k] == k) & follows[k - 1 :]
@@ -111,7 +111,7 @@ class NStepTransform(Transform):
         rows["next", "reward"], rows[STEPS] = total[whole], steps[whole]
         return NestedEntries(list(rows))(list(rows.values()), first.shape, device)
 
-    def _breaks(self, frames: dict[NestedKey, Tensor], order: Tensor) -> Tensor:
+    def _discontinuities(self, frames: dict[NestedKey, Tensor], order: Tensor) -> Tensor:
         """Return a mask of the frames that the next frame does not continue.
 
         Another episode begins there, or next entries differ from the frame after. The latter counts
@@ -129,10 +129,10 @@ class NStepTransform(Transform):
         return begins | differs if self._agree else begins
 
 
-def several_steps(transition: TensorDictBase) -> TensorDictBase:
+def n_step_example(transition: TensorDictBase) -> TensorDictBase:
     """Return an example transition, as a :class:`NStepTransform` makes it.
 
-    >>> several_steps(TensorDict(observation=torch.zeros(3)))["steps_to_next_obs"]
+    >>> n_step_example(TensorDict(observation=torch.zeros(3)))["steps_to_next_obs"]
     tensor(1)
     """
     return transition.exclude(TRAJECTORY).set(STEPS, torch.ones((), dtype=torch.int64))

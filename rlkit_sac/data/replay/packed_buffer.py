@@ -12,7 +12,7 @@ from torch import Tensor
 from torchrl.data import LazyTensorStorage, RandomSampler, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import Sampler
 
-from rlkit_sac.data.entries import NestedEntries, rows_of
+from rlkit_sac.data.entries import NestedEntries, row_layout
 from rlkit_sac.data.replay.hindsight import HindsightTransform
 from rlkit_sac.data.replay.n_steps import NStepTransform
 from rlkit_sac.data.replay.slices import StatefulSampler
@@ -61,7 +61,7 @@ class PackedStorage(LazyTensorStorage):
             with_index: if true, they become the entry ``index``.
         """
         rows = self._rows.index_select(0, index.reshape(-1))
-        columns = self.layout.columns(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
+        columns = self.layout.entries(rows if index.ndim == 1 else rows.unflatten(0, index.shape))
         if with_index:
             return self._indexed([*columns, index], index.shape, self.device)
         return self._entries(columns, index.shape, self.device)
@@ -72,7 +72,7 @@ class PackedStorage(LazyTensorStorage):
             self._init(data[0].exclude("index"))  # the index need not be stored
         count = len(data)
         values = [data.get(key) for key in self.layout.keys]
-        columns = self.layout.columns(self._rows.narrow(0, start, count))
+        columns = self.layout.entries(self._rows.narrow(0, start, count))
         for column, value in zip(columns, values, strict=True):
             column.copy_(value)
         stop = start + count
@@ -82,13 +82,13 @@ class PackedStorage(LazyTensorStorage):
         self._bump_mutation_revision()
 
     def _init_standard(self, data: TensorDictBase) -> None:
-        self.layout = rows_of(data)
+        self.layout = row_layout(data)
         self._entries = NestedEntries(self.layout.keys)
         self._indexed = NestedEntries([*self.layout.keys, "index"])
         # Zeros, since a checksum of rows includes what lies between and behind their entries.
         shape = (self.max_size, self.layout.width)
         self._rows = torch.zeros(shape, dtype=torch.uint8, device=self.device)
-        columns = self.layout.columns(self._rows)
+        columns = self.layout.entries(self._rows)
         self._storage = self._entries(columns, self._rows.shape[:1], self.device)
         self.initialized = True
 
@@ -213,7 +213,7 @@ class PackedReplayBuffer(TensorDictReplayBuffer):
         with self._replay_lock, self._write_lock:
             index, places = storage._rand_given_ndim(size - count), prior._rand_given_ndim(count)
             rows = [storage._rows.index_select(0, index), prior._rows.index_select(0, places)]
-        columns = storage.layout.columns(torch.cat(rows))
+        columns = storage.layout.entries(torch.cat(rows))
         index = torch.cat([index, torch.full_like(places, -1)])
         return storage._indexed([*columns, index], index.shape, storage.device)
 

@@ -146,7 +146,7 @@ class BlockSampler(StatefulSampler):
         oldest = -(-max(0, self.frames - self._capacity) // self.block)
         return range(oldest * self.steps, self.frames // self.block * self.steps)
 
-    def _indices(self, env: Tensor, step: Tensor) -> Tensor:
+    def _storage_indices(self, env: Tensor, step: Tensor) -> Tensor:
         """Return the indices at which steps of environments are stored."""
         block = step.div(self.steps, rounding_mode="floor")
         number = block * self.block + env * self.steps + step - block * self.steps
@@ -157,8 +157,8 @@ class SliceSampler(BlockSampler):
     """Draws slices of consecutive frames of one environment, for lambda targets and memories.
 
     A slice may extend over the end of an episode into the next one, as its ``done`` shows. All
-    slices that are stored completely are equally likely. No slice extends over a :meth:`cut`, which
-    is needed before the frames of another collector.
+    slices that are stored completely are equally likely. No slice extends over a gap, see
+    :meth:`mark_gap`, which is needed before the frames of another collector.
 
     Args:
         length: frames of a slice.
@@ -197,11 +197,11 @@ class SliceSampler(BlockSampler):
         Raises:
             ConfigError: no slice is stored completely, or frames were stored in other blocks.
         """
-        stretches = self._stretches()
+        stretches = self._uncut_ranges()
         starts = sum(count for _, count in stretches)
         if not starts:
             raise ConfigError(
-                f"slices of {self.length} frames need {self._reach * self.num_envs} stored "
+                f"slices of {self.length} frames need {self._frames_read * self.num_envs} stored "
                 f"frames, there are {self.frames}: start to learn later"
             )
         device = getattr(storage, "device", "cpu")
@@ -214,12 +214,12 @@ class SliceSampler(BlockSampler):
             first = torch.where(chosen < before, first, chosen - before + start)
             before += count
         if self._within_batches:  # the last steps of a block begin no slice
-            block = chosen.div(self.steps - self._reach + 1, rounding_mode="floor")
-            first = first + block * (self._reach - 1)
-        step = first + torch.arange(self.frame_stack - 1, self._reach, device=device)
-        return self._indices(draw % self.num_envs, step), {}
+            block = chosen.div(self.steps - self._frames_read + 1, rounding_mode="floor")
+            first = first + block * (self._frames_read - 1)
+        step = first + torch.arange(self.frame_stack - 1, self._frames_read, device=device)
+        return self._storage_indices(draw % self.num_envs, step), {}
 
-    def cut(self) -> None:
+    def mark_gap(self) -> None:
         """Let no slice hold both frames stored so far and later ones."""
         self._cuts.append(self.frames // self.block * self.steps)
 
@@ -233,10 +233,10 @@ class SliceSampler(BlockSampler):
         self._cuts = [int(cut) for cut in state_dict["cuts"]]
 
     def _blocks_needed(self) -> int:
-        return -(-self._reach // self.steps) + 1
+        return -(-self._frames_read // self.steps) + 1
 
     @property
-    def _reach(self) -> int:
+    def _frames_read(self) -> int:
         """The number of consecutive frames that a slice reads, with its stacks."""
         return self.length + self.frame_stack - 1
 
@@ -244,15 +244,15 @@ class SliceSampler(BlockSampler):
         super()._empty()
         self._cuts = []
 
-    def _stretches(self) -> list[tuple[int, int]]:
+    def _uncut_ranges(self) -> list[tuple[int, int]]:
         """Return the first step of each stretch without a cut, and its number of slices."""
         stored = self._stored
         if self._within_batches:
             blocks = len(stored) // self.steps
-            return [(stored.start, blocks * (self.steps - self._reach + 1))]
+            return [(stored.start, blocks * (self.steps - self._frames_read + 1))]
         self._cuts = [cut for cut in self._cuts if cut > stored.start]
         bounds = pairwise([stored.start, *self._cuts, stored.stop])
-        return [(first, max(0, end - first - self._reach + 1)) for first, end in bounds]
+        return [(first, max(0, end - first - self._frames_read + 1)) for first, end in bounds]
 
 
 class StepSampler(SliceSampler):

@@ -102,7 +102,7 @@ class StackedFrames(Transform):
         """Return a sample with stacks."""
         stored, dims = self._replay.storage[:], tensordict.ndim
         history = tensordict.pop(_HISTORY).long()
-        rows = self._rows(tensordict.get("index"), history)
+        rows = self._stack_indices(tensordict.get("index"), history)
         for key, image in tensordict.exclude("next").items(True, True):
             if image.dtype in (torch.uint8, torch.bool) and image.ndim > dims + 1:
                 frames = stored.get(key).index_select(0, rows.flatten())
@@ -119,7 +119,7 @@ class StackedFrames(Transform):
         self._layout.check_block(len(tensordict))
         return newest_frames(tensordict, self._count)
 
-    def _rows(self, index: Tensor, history: Tensor) -> Tensor:
+    def _stack_indices(self, index: Tensor, history: Tensor) -> Tensor:
         """Return the indices ``[*, K]`` of stacked frames, from indices and histories ``[*]``."""
         capacity, newest = self._replay.storage.max_size, self._replay.write_count - 1
         block, steps = self._layout.block, self._layout.steps

@@ -46,7 +46,7 @@ class SumTree:
         self._weights.scatter_reduce_(
             0, indices, weights.to(self._weights), "amax", include_self=False
         )
-        self._add_up(indices)
+        self._update_sums(indices)
 
     def draw(
         self, count: int, *, generator: torch.Generator | None = None
@@ -65,11 +65,11 @@ class SumTree:
         rows = level.unsqueeze(0)
         cumulated = rows.cumsum(1)
         total = cumulated[0, -1]
-        index, weight, mass = _find(rows, cumulated, uniform.mul_(total).unsqueeze(0))
+        index, weight, mass = _find_by_mass(rows, cumulated, uniform.mul_(total).unsqueeze(0))
         index, mass = index[0], mass.mT
         for level in (self._sums, self._weights):
             rows = level.view(-1, _WIDTH).index_select(0, index)
-            within, weight, mass = _find(rows, rows.cumsum(1), mass)
+            within, weight, mass = _find_by_mass(rows, rows.cumsum(1), mass)
             index = index.mul_(_WIDTH).add_(within[:, 0])
         return index, weight[:, 0].div_(total)
 
@@ -85,16 +85,16 @@ class SumTree:
         """Set the first weights; the others become 0."""
         self._weights.zero_()
         self._weights[: len(state["weights"])] = state["weights"].to(self._weights)
-        self._add_up(torch.arange(0, len(self._weights), _WIDTH, device=self._weights.device))
+        self._update_sums(torch.arange(0, len(self._weights), _WIDTH, device=self._weights.device))
 
-    def _add_up(self, indices: Tensor) -> None:
+    def _update_sums(self, indices: Tensor) -> None:
         """Update the sums over weights that changed."""
         for level, sums in ((self._weights, self._sums), (self._sums, self._top)):
             indices = indices.div(_WIDTH, rounding_mode="floor")
             sums[indices] = level.view(-1, _WIDTH).index_select(0, indices).sum(1)
 
 
-def _find(rows: Tensor, cumulated: Tensor, mass: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _find_by_mass(rows: Tensor, cumulated: Tensor, mass: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return, for each row, the index at which a mass falls, its weight, and the rest of the mass.
 
     Whatever the rounding of sums, the index lies in the row and its weight is not 0.

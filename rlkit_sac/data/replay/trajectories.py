@@ -81,7 +81,7 @@ class TrajectorySampler(BlockSampler):
         draw = torch.randint(_LARGE, (batch_size, 1), **options)
         step = first + draw % starts + torch.arange(self.length)
         valid = step < stop
-        places = self._indices(env, torch.minimum(step, stop - 1))
+        places = self._storage_indices(env, torch.minimum(step, stop - 1))
         device = getattr(storage, "device", "cpu")
         return places.to(device), {("collector", "mask"): valid.to(device)}
 

@@ -66,7 +66,7 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
             f"no Ray cluster at workers.address {address!r}: {summary(error)}"
         ) from error
     finally:
-        _restore(handlers)  # Ray handles SIGTERM by ending the process
+        _restore_signal_handlers(handlers)  # Ray handles SIGTERM by ending the process
     try:
         check_capacity(workers, cpus)
         yield
@@ -107,7 +107,7 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-def _restore(handlers: dict[int, Any]) -> None:
+def _restore_signal_handlers(handlers: dict[int, Any]) -> None:
     for number, handler in handlers.items():
         if handler is not None and signal.getsignal(number) is not handler:
             signal.signal(number, handler)

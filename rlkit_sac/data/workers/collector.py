@@ -129,20 +129,20 @@ class WorkerCollector:
         self._make_actor = partial(
             self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
             create_env,
-            self._ray.put(_on_cpu(policy)),
+            self._ray.put(_copy_to_cpu(policy)),
             num_envs=num_envs,
             joined=joined,
             frames_per_batch=frames_per_batch // joined,
             init_random_frames=init_random_frames,
-            random_policy=None if random_policy is None else _on_cpu(random_policy),
+            random_policy=None if random_policy is None else _copy_to_cpu(random_policy),
             first_index=first_index,
             seed=torch.initial_seed() % 2**64,
         )
         self._actors: dict[int, Any] = {}
         for worker in range(workers):
-            self._begin(worker)
+            self._start_worker(worker)
         while self._starting:
-            self._receive()
+            self._receive_batches()
 
     def end(self) -> None:
         """End the iteration after the present batch."""
@@ -152,7 +152,7 @@ class WorkerCollector:
         while self.frames < self.total_frames:
             batch = self._joint_batch() if self._is_sync else self._first_batch()
             self.frames += batch.numel()
-            self._ask_idle()
+            self._ask_idle_workers()
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
@@ -194,8 +194,8 @@ class WorkerCollector:
             raise WorkersLost(f"{' and '.join(lost)} died, or hung, while loading a state")
         for index, reason in enumerate(reasons):
             if index not in saved:
-                self._end(index)
-                self._begin(index)
+                self._stop_worker(index)
+                self._start_worker(index)
                 reason = ["it was lost; its environments begin their next episodes"]
             self.inexact_reasons += [f"worker {index}: {text}" for text in reason]
 
@@ -207,53 +207,53 @@ class WorkerCollector:
 
     def _joint_batch(self) -> TensorDictBase:
         """Return the next batch of all workers together."""
-        self._publish()
+        self._publish_parameters()
         frames, generator = self.frames, torch.get_rng_state().numpy()
         answers: dict[int, Any] = {}
         while len(answers) < len(self._deaths):
-            for worker in self._idle() - answers.keys():
-                self._ask(worker, frames, generator)
-            answers.update(self._receive())
+            for worker in self._idle_workers() - answers.keys():
+                self._request_batch(worker, frames, generator)
+            answers.update(self._receive_batches())
         parts = [answers[worker] for worker in range(len(answers))]
         torch.set_rng_state(torch.tensor(parts[0][1]))
-        return self._batch([entries for entries, _ in parts], 0)
+        return self._join_batch([entries for entries, _ in parts], 0)
 
     def _first_batch(self) -> TensorDictBase:
         """Return the batch that came first."""
         answers: dict[int, Any] = {}
         while not answers:
-            self._ask_idle()
-            answers = self._receive()
+            self._ask_idle_workers()
+            answers = self._receive_batches()
         ((worker, (entries, _)),) = answers.items()
-        return self._batch([entries], worker)
+        return self._join_batch([entries], worker)
 
-    def _ask_idle(self) -> None:
+    def _ask_idle_workers(self) -> None:
         """Ask each asynchronous worker that has nothing to do for a batch, if one is wanted."""
         if self._is_sync:
             return
-        for worker in sorted(self._idle()):
+        for worker in sorted(self._idle_workers()):
             frames = self.frames + len(self._pending) * self.frames_per_batch
             if frames < self.total_frames:
-                self._publish()
+                self._publish_parameters()
                 seed = int(torch.randint(2**63 - 1, ()))
                 generator = torch.Generator().manual_seed(seed).get_state()
-                self._ask(worker, frames, generator.numpy())
+                self._request_batch(worker, frames, generator.numpy())
 
-    def _idle(self) -> Set[int]:
+    def _idle_workers(self) -> Set[int]:
         return self._actors.keys() - {*self._pending.values(), *self._starting.values()}
 
-    def _publish(self) -> None:
+    def _publish_parameters(self) -> None:
         """Make new parameters available to the workers, if it is time."""
         made = self._updates()
         if self._is_sync or self._published is None or made >= self._publish_at:
             self._published = self._ray.put(policy_values(self._policy))
             self._publish_at = made + self._publish_interval
 
-    def _ask(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
+    def _request_batch(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
         call = self._actors[worker].collect.remote(frames, generator, self._published)
         self._pending[call] = worker
 
-    def _receive(self) -> dict[int, Any]:
+    def _receive_batches(self) -> dict[int, Any]:
         """Return the next batch, by worker; an empty dict if a worker died or only started.
 
         Raises:
@@ -262,13 +262,13 @@ class WorkerCollector:
         """
         calls = self._pending | self._starting
         seconds = max(self._patience, _SECONDS_TO_START if self._starting else 0.0)
-        call = next(self._answered(calls, seconds), None)
+        call = next(self._completed_calls(calls, seconds), None)
         if call is None:
             self._give_up(calls.values(), seconds)
             raise WorkersLost(self._end_reason)
         worker = calls[call]
         try:
-            answer = self._result(call, worker)
+            answer = self._call_result(call, worker)
         except self._ray.exceptions.RayError as error:
             self._recover(worker, error)
             return {}
@@ -282,14 +282,14 @@ class WorkerCollector:
             self._names[worker] = f"worker {worker} ({answer})"
         return {}
 
-    def _answered(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
+    def _completed_calls(self, calls: Iterable[Any], seconds: float) -> Iterator[Any]:
         """Yield each of some calls when it is answered, until a time is over."""
         waiting, deadline = list(calls), time.monotonic() + seconds
         while waiting and time.monotonic() < deadline:
             done, waiting = self._ray.wait(waiting, timeout=_SLICE)
             yield from done
 
-    def _result(self, call: Any, worker: int) -> Any:
+    def _call_result(self, call: Any, worker: int) -> Any:
         """Return the answer of a worker to a call.
 
         Raises:
@@ -307,12 +307,12 @@ class WorkerCollector:
     def _recover(self, worker: int, error: Exception) -> None:
         """Make a worker that died anew and ask it again, or go on without it."""
         self._deaths[worker] += 1
-        self._end(worker)
+        self._stop_worker(worker)
         died, restarts = f"{self._names[worker]} died ({type(error).__name__})", self._restarts
         gone = f"{died} after {restarts} restarts (workers.restarts)"
         if self._deaths[worker] <= restarts:
             _warn(f"{died}: restart {self._deaths[worker]} of {restarts} (workers.restarts)")
-            self._begin(worker)
+            self._start_worker(worker)
             if self._is_sync and self.on_gap is not None:
                 self.on_gap()
         elif self._is_sync or not self._actors:
@@ -321,14 +321,14 @@ class WorkerCollector:
         else:
             _warn(f"{gone}; the others go on")
 
-    def _begin(self, worker: int) -> None:
+    def _start_worker(self, worker: int) -> None:
         """Make a worker, or make it again."""
         envs = self._begun.reshape(-1, self._num_envs)
         actor = self._make_actor(index=worker, episodes=envs[worker].tolist())
         self._actors[worker], self._names[worker] = actor, f"worker {worker} (starting)"
         self._starting |= {actor.begin.remote(): worker, actor.start.remote(): worker}
 
-    def _end(self, worker: int) -> None:
+    def _stop_worker(self, worker: int) -> None:
         self._ray.kill(self._actors.pop(worker))
         self._pending = {call: n for call, n in self._pending.items() if n != worker}
         self._starting = {call: n for call, n in self._starting.items() if n != worker}
@@ -343,7 +343,7 @@ class WorkerCollector:
         if names := " and ".join(self._names[worker] for worker in sorted(set(silent))):
             self._end_reason = f"no answer from {names} in {seconds:g} s (workers.patience)"
         for worker in list(self._actors):
-            self._end(worker)
+            self._stop_worker(worker)
 
     def _call_all(
         self, method: str, seconds: float, arguments: Mapping[int, tuple[Any, ...]] | None = None
@@ -365,28 +365,28 @@ class WorkerCollector:
         }
         answers: list[Any] = [None] * len(self._deaths)
         waiting = set(calls)
-        for call in self._answered(calls, seconds):
+        for call in self._completed_calls(calls, seconds):
             waiting.remove(call)
             with suppress(self._ray.exceptions.RayError):
-                answers[calls[call]] = self._result(call, calls[call])
+                answers[calls[call]] = self._call_result(call, calls[call])
         if waiting:
             self._give_up([calls[call] for call in waiting], seconds)
         return answers
 
-    def _batch(
+    def _join_batch(
         self, parts: Sequence[Mapping[NestedKey, NDArray[Any]]], worker: int
     ) -> TensorDictBase:
         """Return the batch of the entries of consecutive workers, from one on."""
         arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         envs = slice(worker * self._num_envs, (worker + len(parts)) * self._num_envs)
-        arrays["collector", "traj_ids"] = self._number(arrays["is_init"][..., 0], envs)
+        arrays["collector", "traj_ids"] = self._number_trajectories(arrays["is_init"][..., 0], envs)
         if len(arrays["is_init"]) == 1:
             arrays = {key: array[0] for key, array in arrays.items()}
         values = [torch.from_numpy(array).to(self._device) for array in arrays.values()]
         shape = torch.Size(arrays["collector", "traj_ids"].shape)
         return NestedEntries(list(arrays))(values, shape, self._device)
 
-    def _number(self, begins: NDArray[np.bool_], envs: slice) -> NDArray[np.int64]:
+    def _number_trajectories(self, begins: NDArray[np.bool_], envs: slice) -> NDArray[np.int64]:
         """Return the trajectory numbers of frames ``[n, T]``, in the order of their starts."""
         order = begins.T.cumsum().reshape(begins.T.shape).T
         numbers = np.where(begins, self._begun.sum() + order - 1, -1)
@@ -409,7 +409,7 @@ class _Actor(Worker):
         return f"pid {os.getpid()} on {import_ray().util.get_node_ip_address()}"
 
 
-def _on_cpu(policy: TensorDictModuleBase) -> TensorDictModuleBase:
+def _copy_to_cpu(policy: TensorDictModuleBase) -> TensorDictModuleBase:
     """Return a copy of a policy on the CPU; specs of TorchRL move in a module's own ``to`` only."""
     copy = deepcopy(policy)
     for module in copy.modules():

@@ -131,7 +131,7 @@ class Worker:
             RunError: for NaN or infinity from an environment or the policy.
         """
         if values is not None:
-            load_values(self.policy, values)
+            load_policy_values(self.policy, values)
         torch.set_rng_state(torch.tensor(generator))
         self._collector.frames = frames
         self._failed = True
@@ -169,11 +169,11 @@ def policy_values(policy: nn.Module) -> list[Tensor | None]:
     return [None if value is None else value.detach().cpu() for value in values]
 
 
-def load_values(policy: nn.Module, values: Sequence[Any]) -> None:
+def load_policy_values(policy: nn.Module, values: Sequence[Any]) -> None:
     """Write the values that :func:`policy_values` returned into the tensors of a policy.
 
     >>> policy = nn.Linear(2, 1)
-    >>> load_values(policy, [torch.ones(1, 2), torch.ones(1)])
+    >>> load_policy_values(policy, [torch.ones(1, 2), torch.ones(1)])
     >>> policy.bias.item()
     1.0
     """

@@ -215,7 +215,7 @@ def test_episodes_after_a_cut_are_others() -> None:
     first = frames.clone()
     first["next", "done"].zero_()
     replay, transform = buffer_with(first, capacity=100, strategy="final")
-    transform.cut()
+    transform.mark_gap()
     for step in frames:
         replay.extend(step)
     assert {transform._draw(index, 0.0) for index in range(12)} <= set(range(12))

@@ -120,7 +120,7 @@ def test_the_buffers_of_runs_hold_them_once_they_are_whole(options: dict) -> Non
 def test_what_does_not_follow_is_forgotten() -> None:
     transform, frames = NStepTransform(N, GAMMA), frames_of([(0, 5, None)])
     assert transform.inv(frames[:2]) is None
-    transform.cut()
+    transform.mark_gap()
     assert transform.inv(frames[2:])["observation"].flatten().tolist() == [2]
 
 

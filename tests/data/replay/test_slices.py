@@ -70,7 +70,7 @@ def test_slices_end_at_a_cut() -> None:
     sampler = SliceSampler(3, capacity=40, num_envs=2, frames_per_batch=4)
     for frames in (12, 4, 16):  # 6, 2 and 8 steps of each environment: 4, none and 6 slices
         extend(sampler, frames)
-        sampler.cut()
+        sampler.mark_gap()
     places, _ = sampler.sample([None], 20_000)
     block, within = places // 4, places % 4
     env, step = within // 2, block * 2 + within % 2

@@ -17,7 +17,7 @@ from rlkit_sac.data import (
     make_collector,
     make_replay_buffer,
 )
-from rlkit_sac.data.entries import rows_of
+from rlkit_sac.data.entries import row_layout
 from rlkit_sac.data.replay.stacked_frames import newest_frames
 from rlkit_sac.envs import make_env, observation_layout
 from rlkit_sac.errors import ConfigError
@@ -157,8 +157,8 @@ def test_the_rows_of_atari_hold_two_frames() -> None:
     flag = torch.tensor([False])
     after = {"observation": stack, "reward": torch.zeros(1), "done": flag, "terminated": flag}
     transition = TensorDict(observation=stack, action=torch.tensor(0), next=after)
-    assert rows_of(newest_frames(transition, 4)).width <= 14_200
-    assert rows_of(transition).width >= 56_464
+    assert row_layout(newest_frames(transition, 4)).width <= 14_200
+    assert row_layout(transition).width >= 56_464
     sampler = StepSampler(capacity=10, num_envs=1, frame_stack=4)
     replay = make_replay_buffer(transition, capacity=10, batch_size=2, sampler=sampler)
     replay.extend(transition.expand(5))

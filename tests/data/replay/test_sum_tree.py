@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlkit_sac.data.replay.sum_tree import SumTree, _find
+from rlkit_sac.data.replay.sum_tree import SumTree, _find_by_mass
 
 
 def filled(weights: torch.Tensor) -> SumTree:
@@ -53,7 +53,7 @@ def test_the_ends_of_a_row_are_not_passed_by_rounding() -> None:
     values = torch.zeros(2048, dtype=torch.float64)
     values[:10] = 0.1
     rows, mass = values[:32].unsqueeze(0), torch.tensor([[0.0, 1.0 - 1e-16, 1.0, 1.5]]).double()
-    found, weight, rest = _find(rows, rows.cumsum(1), mass)
+    found, weight, rest = _find_by_mass(rows, rows.cumsum(1), mass)
     assert found.tolist() == [[0, 9, 9, 9]]
     assert (weight == 0.1).all()
     assert (rest >= 0).all()

@@ -13,7 +13,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import nn
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.workers.worker import Worker, load_values, policy_values
+from rlkit_sac.data.workers.worker import Worker, load_policy_values, policy_values
 from rlkit_sac.envs import make_env, save_episodes
 from tests.data.collect.test_light_collector import TASKS, batches_of, move
 from tests.recurrent_policies import recurrent_gaussian
@@ -96,7 +96,7 @@ def assert_equal(create_env: Any, make: Callable[[], Any], num_envs: int, **opti
     learner = make()
     torch.manual_seed(0)
     policies = [make() for _ in range(3)]
-    load_values(policies[0], policy_values(learner))
+    load_policy_values(policies[0], policy_values(learner))
     reload_at = options.pop("reload_at", None)
     wanted, after = of_one_process(create_env, learner, 2 * num_envs, **options)
     found, own_after = of_workers(create_env, policies, num_envs, reload_at=reload_at, **options)
@@ -130,7 +130,7 @@ def test_they_continue_in_the_middle_of_an_episode() -> None:
 def test_parameters_and_buffers_travel() -> None:
     source, target = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     source(torch.randn(9, 3))
-    load_values(target, policy_values(source))
+    load_policy_values(target, policy_values(source))
     for found, wanted in zip(
         target.state_dict().values(), source.state_dict().values(), strict=True
     ):
