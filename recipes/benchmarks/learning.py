@@ -28,7 +28,7 @@ from timing import processor
 from rlkit_sac.analysis import (
     area_under_curve,
     final_performance,
-    frames_to,
+    frames_to_threshold,
     learning_curves,
     load_runs,
     markdown_table,
@@ -198,9 +198,9 @@ def seconds() -> pd.DataFrame:
     data["run"] = data["variant"] + data["seed"].astype(str)
     timed = data.assign(frames=data["seconds"])
     tables = {
-        "seconds to 2,000": frames_to(timed, 2000, by="variant"),
-        "seconds to 4,000": frames_to(timed, 4000, by="variant"),
-        "frames to 4,000": frames_to(data, 4000, by="variant"),
+        "seconds to 2,000": frames_to_threshold(timed, 2000, by="variant"),
+        "seconds to 4,000": frames_to_threshold(timed, 4000, by="variant"),
+        "frames to 4,000": frames_to_threshold(data, 4000, by="variant"),
     }
     areas = area_under_curve(data, by="variant")
     tables[f"mean return to frame {areas['end'].iloc[0]:,}"] = areas

@@ -4,7 +4,7 @@ Needs pandas; figures need matplotlib, which the extra `plots` installs.
 """
 
 from rlkit_sac.analysis.curves import area_under_curve as area_under_curve
-from rlkit_sac.analysis.curves import frames_to as frames_to
+from rlkit_sac.analysis.curves import frames_to_threshold as frames_to_threshold
 from rlkit_sac.analysis.curves import learning_curves as learning_curves
 from rlkit_sac.analysis.external import load_external_runs as load_external_runs
 from rlkit_sac.analysis.figures import plot_learning_curves as plot_learning_curves

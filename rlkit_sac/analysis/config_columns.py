@@ -47,7 +47,7 @@ def read_config_file(run_dir: Path) -> dict[str, Any]:
     return config | dotted
 
 
-def config_cells(
+def option_columns(
     configs: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None
 ) -> dict[str, list[Any]]:
     """Return the values of options as columns, with a cell for each run.
@@ -65,7 +65,7 @@ def config_cells(
 
     Example:
         >>> configs = [{"network.num_cells": [64, 64]}, {"network.num_cells": [256, 256]}]
-        >>> config_cells(configs, ["network.num_cells"])
+        >>> option_columns(configs, ["network.num_cells"])
         {'network.num_cells': ['[64, 64]', '[256, 256]']}
     """
     known = dict.fromkeys(name for config in configs for name in config)
@@ -82,7 +82,7 @@ def config_cells(
     return cells
 
 
-def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+def differing_options(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the values that differ between configurations.
 
     Args:
@@ -92,10 +92,10 @@ def differing_names(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         The names, in the order of the files. A value that some runs lack differs from the others.
 
     Example:
-        >>> differing_names([{"seed": 0, "device": "cpu"}, {"seed": 1, "device": "cpu"}])
+        >>> differing_options([{"seed": 0, "device": "cpu"}, {"seed": 1, "device": "cpu"}])
         ['seed']
     """
-    cells = config_cells(configs)
+    cells = option_columns(configs)
     return [name for name, values in cells.items() if any(v != values[0] for v in values)]
 
 

@@ -145,7 +145,7 @@ def area_under_curve(
     return pd.DataFrame(table)
 
 
-def frames_to(
+def frames_to_threshold(
     data: pd.DataFrame,
     threshold: float,
     *,
@@ -181,7 +181,7 @@ def frames_to(
         ...     "run": list("aabbcc"), "recipe": "sac", "task": "CartPole-v1",
         ...     "frames": [1000, 2000] * 3, "return_mean": [480.0, 500, 100, 490, 90, 300],
         ... })
-        >>> frames_to(data, 475)[["recipe", "runs", "reached", "value", "low", "high"]]
+        >>> frames_to_threshold(data, 475)[["recipe", "runs", "reached", "value", "low", "high"]]
           recipe  runs  reached   value     low  high
         0    sac     3        2  2000.0  1000.0   inf
     """

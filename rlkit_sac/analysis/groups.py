@@ -151,7 +151,7 @@ def split_comparable(
     """
     lines, differing = [], []
     for key, group in split(rows, ["task", *by]):
-        sets = comparable_runs(group, same_interval=same_interval)
+        sets = split_by_length(group, same_interval=same_interval)
         lines += [({**key, "line": number}, part) for number, part in enumerate(sets)]
         if len(sets) > 1:
             text = ", ".join(f"{x['run'].nunique()} to frame {x['frames'].max()}" for x in sets)
@@ -182,7 +182,7 @@ def join(groups: Sequence[tuple[Key, pd.DataFrame]]) -> pd.DataFrame:
     return table
 
 
-def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
+def split_by_length(group: pd.DataFrame, *, same_interval: bool) -> list[pd.DataFrame]:
     """Split a group into sets of runs of about the same length.
 
     Args:
@@ -195,7 +195,7 @@ def comparable_runs(group: pd.DataFrame, *, same_interval: bool) -> list[pd.Data
 
     Example:
         >>> group = pd.DataFrame({"run": ["a", "b"], "frames": [200, 200]})
-        >>> [list(rows["run"]) for rows in comparable_runs(group, same_interval=True)]
+        >>> [list(rows["run"]) for rows in split_by_length(group, same_interval=True)]
         [['a', 'b']]
     """
     frames = {run: np.unique(rows["frames"]) for run, rows in group.groupby("run")}
@@ -285,14 +285,14 @@ def _warn_of_repeats(data: pd.DataFrame, by: Sequence[str]) -> None:
 
 def _comparable(frames: NDArray[Any], longer: Sequence[NDArray[Any]], same_interval: bool) -> bool:
     """Return whether a run is comparable with longer ones, given the longest first."""
-    intervals = {_interval(frames), _interval(longer[0])} - {None}
+    intervals = {_evaluation_interval(frames), _evaluation_interval(longer[0])} - {None}
     return bool(
         frames[-1] >= max(ENDS_EARLY * longer[0][-1], *(other[0] for other in longer))
         and not (same_interval and len(intervals) > 1)
     )
 
 
-def _interval(frames: NDArray[Any]) -> float | None:
+def _evaluation_interval(frames: NDArray[Any]) -> float | None:
     """Return the most common step from frame 0 on, or None if fewer than half are equal."""
     steps, counts = np.unique(np.diff(frames, prepend=0), return_counts=True)
     return float(steps[counts.argmax()]) if 2 * counts.max() >= len(frames) else None

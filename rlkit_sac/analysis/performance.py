@@ -154,7 +154,7 @@ def final_values_by_task(
     return groups
 
 
-def normalize(values: Mapping[str, Floats], references: References) -> list[Floats]:
+def normalize_scores(values: Mapping[str, Floats], references: References) -> list[Floats]:
     """Return the normalized scores of final values, one array for each task.
 
     Args:
@@ -166,7 +166,7 @@ def normalize(values: Mapping[str, Floats], references: References) -> list[Floa
 
     Example:
         >>> import numpy as np
-        >>> normalize({"X": np.array([5.0, 20.0])}, {"X": (0, 10)})
+        >>> normalize_scores({"X": np.array([5.0, 20.0])}, {"X": (0, 10)})
         [array([0.5, 2. ])]
     """
     scores = []
@@ -231,7 +231,7 @@ def aggregate_scores(
     estimator = Estimator(statistic, confidence, resamples, seed)
     table = []
     for key, values in final_values_by_task(data, column, by, last):
-        scores = normalize(values, references)
+        scores = normalize_scores(values, references)
         runs = [len(task_scores) for task_scores in scores]
         counts = {"tasks": len(runs), "runs": sum(runs)}
         table.append({**key, **counts, **estimator.columns(*scores)})
@@ -298,7 +298,7 @@ def performance_profiles(
     estimator = _Profile(confidence=confidence, resamples=resamples, seed=seed)
     check_number("thresholds", *np.ravel([] if thresholds is None else thresholds))
     groups = [
-        (key, normalize(values, references))
+        (key, normalize_scores(values, references))
         for key, values in final_values_by_task(data, column, by, last)
     ]
     if thresholds is None:

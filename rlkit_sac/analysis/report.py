@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from rlkit_sac._version import __version__
-from rlkit_sac.analysis.config_columns import config_cells, read_config_file
+from rlkit_sac.analysis.config_columns import option_columns, read_config_file
 from rlkit_sac.analysis.curves import aggregate_curves
 from rlkit_sac.analysis.estimates import Estimator, Statistic
 from rlkit_sac.analysis.external import COLUMNS, find_external_runs, load_external_runs
@@ -169,7 +169,7 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
     joined = {name: pd.concat(rows, ignore_index=True) for name, rows in parts.items()}
     tables = {name: table.infer_objects() for name, table in joined.items()}
     index, options = [*map(str, loaded)], [config for _, config in loaded.values()]
-    configs = pd.DataFrame(config_cells(options), index=index, dtype=object)
+    configs = pd.DataFrame(option_columns(options), index=index, dtype=object)
     runs = pd.json_normalize([info for info, _ in loaded.values()]).set_axis(index)
     runs["resumed"] = [len(info.get("sessions", ())) for info, _ in loaded.values()]
     runs["total_frames"] = configs.get("collector.total_frames")
@@ -180,7 +180,7 @@ def read_results(paths: Paths, by: str | Sequence[str] | None, task: str | None)
     ends = rows.reindex(columns=["run", "frames", "seconds"]).groupby("run").max()
     runs[["frames", "seconds"]] = ends
     by = grouping_columns(by, runs)
-    settings = config_cells(options, [name for name in by if name not in runs])
+    settings = option_columns(options, [name for name in by if name not in runs])
     runs = runs.join(pd.DataFrame(settings, index=index))
     groups = {run: describe(key) for key, rows in split(runs, by) for run in rows["run"]}
     for table in (runs, *tables.values()):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rlkit_sac.analysis.config_columns import config_cells, differing_names, read_config_file
+from rlkit_sac.analysis.config_columns import differing_options, option_columns, read_config_file
 from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.errors import ConfigError, RunError
@@ -86,9 +86,9 @@ def load_runs(
     filled = [frame for frame in runs.values() if not frame.empty]
     data = pd.concat(filled or list(runs.values())[:1], ignore_index=True)
     if names is not False:
-        names = differing_names(configs) if names is True else names
+        names = differing_options(configs) if names is True else names
         names = [name for name in dict.fromkeys(names) if name not in data.columns]
-        for index, (name, cells) in enumerate(config_cells(configs, names).items()):
+        for index, (name, cells) in enumerate(option_columns(configs, names).items()):
             cell_of_run = dict(zip(runs, cells, strict=True))
             data.insert(index, name, [cell_of_run[run] for run in data["run"]])
     return order_columns(data, *TABLES[table])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rlkit_sac.analysis import area_under_curve, frames_to, learning_curves
+from rlkit_sac.analysis import area_under_curve, frames_to_threshold, learning_curves
 from rlkit_sac.errors import ConfigError
 
 
@@ -99,7 +99,7 @@ def test_frames_to_a_threshold_are_a_median_in_which_never_is_last(
 ):
     runs = [[5.0, 9.0], [7.0, 3.0], [1.0, 5.0]]  # the second falls back, which does not count
     data = table(*[list(zip((100, 200), run, strict=True)) for run in runs])
-    (row,) = frames_to(data, threshold).to_dict("records")
+    (row,) = frames_to_threshold(data, threshold).to_dict("records")
     assert row == {
         **{"task": "Pendulum-v1", "recipe": "sac", "threshold": threshold, "runs": 3},
         **{"reached": reached, "value": value, "low": low, "high": high},
@@ -109,7 +109,7 @@ def test_frames_to_a_threshold_are_a_median_in_which_never_is_last(
 def test_a_run_that_ends_before_it_is_there_is_named(table):
     data = table([(100, 1.0), (200, 9.0)], [(100, 1.0)])
     with pytest.warns(UserWarning, match="frame 100; they count as never there"):
-        assert frames_to(data, 9)["value"].tolist() == [np.inf]
+        assert frames_to_threshold(data, 9)["value"].tolist() == [np.inf]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert frames_to(data, 1)["value"].tolist() == [100.0]  # both were there
+        assert frames_to_threshold(data, 1)["value"].tolist() == [100.0]  # both were there
