@@ -11,8 +11,8 @@ from rlkit_sac.data.collect.collector import AnyCollector as AnyCollector
 from rlkit_sac.data.collect.collector import LightCollector as LightCollector
 from rlkit_sac.data.collect.collector import make_collector as make_collector
 from rlkit_sac.data.collect.frame import check_finite as check_finite
-from rlkit_sac.data.recorded_episodes import demonstrations as demonstrations
 from rlkit_sac.data.image_shift import random_shift as random_shift
+from rlkit_sac.data.recorded_episodes import demonstrations as demonstrations
 from rlkit_sac.data.replay.buffer import check_replay_fits as check_replay_fits
 from rlkit_sac.data.replay.buffer import example_transition as example_transition
 from rlkit_sac.data.replay.buffer import make_replay_buffer as make_replay_buffer

@@ -146,11 +146,9 @@ class HindsightTransform(Transform):
             self._check_rewards()
         chosen = (torch.rand(len(index)) < self._her_ratio) & (index.cpu() >= 0)
         rows = chosen.nonzero().squeeze(-1)
-        steps = zip(
-            index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist(), strict=True
-        )
-        later = [self._draw(step, uniform) for step, uniform in steps]
-        return self.relabel(tensordict, rows, torch.tensor(later, dtype=torch.int64))
+        steps, uniform = index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist()
+        later = torch.tensor(self._draw_later(steps, uniform), dtype=torch.int64)
+        return self.relabel(tensordict, rows, later)
 
     def relabel(self, batch: TensorDictBase, rows: Tensor, later: Tensor) -> TensorDictBase:
         """Return a batch with the goals that other stored transitions achieved.
@@ -173,23 +171,26 @@ class HindsightTransform(Transform):
                 relabeled[:, columns] = goals
                 values[rows] = relabeled
                 batch.set(key, values)
-        achieved = _columns(batch[rows], self._achieved)
+        achieved = _columns(batch, self._achieved)[rows]
         for key, function in self._functions.items():
             values = batch.get(key).clone()
             values[rows] = function(achieved, goals).to(values)
             batch.set(key, values)
         return batch
 
-    def _draw(self, index: int, uniform: float) -> int:
-        """Return the index of the step u of a goal for a stored transition."""
-        episode, written = self._episodes[index], self._replay.write_count
-        if self._strategy == "final":
-            return episode[-1] % self._capacity
-        oldest = written - self._capacity
-        if self._strategy == "future":
-            oldest = written - 1 - (written - 1 - index) % self._capacity  # number of its step t
-        first = bisect_left(episode, oldest)
-        return episode[first + int(uniform * (len(episode) - first))] % self._capacity
+    def _draw_later(self, steps: list[int], uniform: list[float]) -> list[int]:
+        """Return the indices of the steps u for stored transitions, by uniform numbers below 1."""
+        written, capacity, strategy = self._replay.write_count, self._capacity, self._strategy
+        drawn = []
+        for index, number in zip(steps, uniform, strict=True):
+            episode, first = self._episodes[index], -1
+            if strategy == "future":
+                first = bisect_left(episode, written - 1 - (written - 1 - index) % capacity)
+            elif strategy == "episode":
+                first = bisect_left(episode, written - capacity)
+            choices = len(episode) - first if first >= 0 else 1
+            drawn.append(episode[first + int(number * choices)] % capacity)
+        return drawn
 
     def _check_rewards(self) -> None:
         """Refuse functions that do not return what the first transitions hold."""

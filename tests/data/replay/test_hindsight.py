@@ -105,7 +105,8 @@ def test_the_steps_of_goals_are_those_of_the_strategy(strategy: Strategy, frames
             "final": steps[-1:],
             "episode": steps,
         }[strategy]
-        found = [transform._draw(index, (k + 0.5) / len(later)) for k in range(len(later))]
+        uniform = [(k + 0.5) / len(later) for k in range(len(later))]
+        found = transform._draw_later([index] * len(later), uniform)
         assert found == later
 
 
@@ -218,7 +219,7 @@ def test_episodes_after_a_cut_are_others() -> None:
     transform.mark_gap()
     for step in frames:
         replay.extend(step)
-    assert {transform._draw(index, 0.0) for index in range(12)} <= set(range(12))
+    assert set(transform._draw_later(list(range(12)), [0.0] * 12)) <= set(range(12))
 
 
 @pytest.mark.parametrize(("key", "change"), [("reward", 2.0), ("terminated", 0)])
