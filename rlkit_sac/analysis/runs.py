@@ -76,11 +76,11 @@ def load_runs(
     run_dirs = find_runs(paths)
     names = [config] if isinstance(config, str) else config
 
-    def read(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    def read_run(run_dir: Path) -> tuple[dict[str, Any], pd.DataFrame]:
         values = read_config_file(run_dir) if names is not False else {}
         return values, _load_run(run_dir, table)
 
-    loaded = read_runs(run_dirs, read)
+    loaded = read_runs(run_dirs, read_run)
     runs = {str(run_dir): frame for run_dir, (_, frame) in loaded.items()}
     configs = [values for values, _ in loaded.values()]
     filled = [frame for frame in runs.values() if not frame.empty]

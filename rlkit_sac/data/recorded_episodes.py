@@ -75,8 +75,8 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
 
     read = [task.observe] if task.critic is None else [task.observe, task.critic]
     given = part("observations")
-    observations = [_steps(convert.space, given) for convert in read]
-    actions = _steps(task.act.space, part("actions"))
+    observations = [_split_steps(convert.space, given) for convert in read]
+    actions = _split_steps(task.act.space, part("actions"))
     rewards, terminations, truncations = (np.asarray(part(name)) for name in _PER_STEP[1:])
     lengths = [len(each) for each in (actions, rewards, terminations, truncations)]
     if not actions or set(lengths) != {len(observations[0]) - 1}:
@@ -90,8 +90,8 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
         raise ConfigError("it ends before its last step: give each episode by itself")
     entries: dict[NestedKey, Tensor] = {}
     for convert, steps in zip(read, observations, strict=True):
-        entries |= _stacked(map(convert, steps))
-    written = _stacked(map(task.act.agent_action, actions))
+        entries |= _stack_steps(map(convert, steps))
+    written = _stack_steps(map(task.act.agent_action, actions))
     count = len(actions)
     found = TensorDict({key: value[:-1] for key, value in entries.items()}, batch_size=[count])
     for key, values in written.items():
@@ -112,13 +112,13 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
     return found
 
 
-def _stacked(steps: Iterable[Mapping[NestedKey, Any]]) -> dict[NestedKey, Tensor]:
+def _stack_steps(steps: Iterable[Mapping[NestedKey, Any]]) -> dict[NestedKey, Tensor]:
     """Return the entries of steps, with their number in front."""
     found = list(steps)
     return {key: torch.from_numpy(np.stack([step[key] for step in found])) for key in found[0]}
 
 
-def _steps(space: Space[Any], values: Any) -> list[Any]:
+def _split_steps(space: Space[Any], values: Any) -> list[Any]:
     """Return the value of each step, in the structure of a space."""
     if isinstance(values, list):
         return values

@@ -91,7 +91,7 @@ class ObservationConversion:
             )
         length = sum(box.low.size for box in self._boxes)
         self.vector_shape = (space.shape or (1,)) if self._is_box else (length,)
-        self.indices = None if indices is None else _checked_indices(indices, self.vector_shape)
+        self.indices = None if indices is None else _check_indices(indices, self.vector_shape)
 
     def __call__(self, observation: Any) -> dict[str, NDArray[Any]]:
         """Returns arrays of the shapes and dtypes of :meth:`agent_space`, copies.
@@ -282,7 +282,7 @@ def _channels_first(first: int, middle: int, last: int) -> bool:
     return equal_after if equal_after != equal_before else first < last
 
 
-def _checked_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+def _check_indices(indices: Sequence[int], shape: tuple[int, ...]) -> list[int]:
     kept = np.ravel(indices).tolist()
     text = f"observation_indices is {shorten(str(kept), 300)}, but the observation has"
     if len(shape) > 1 or not shape[0]:

@@ -91,7 +91,7 @@ class Fingerprint:
             return _first_difference(self._own_titles, counts, self._own_counts)
         return None
 
-    def restore_numbers(self) -> None:
+    def restore_changed_numbers(self) -> None:
         """Restore the values of numbers and flags that have changed."""
         for attributes, name, before in zip(self._owners, self._keys, self._values, strict=True):
             if type(before) in (bool, int, float) and name in attributes:

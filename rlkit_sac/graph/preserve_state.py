@@ -77,7 +77,7 @@ def preserve_state(module: nn.Module, *, changes: Iterable[Tensor] = ()) -> Iter
         yield
     finally:
         set_random_state(generators)
-        numbers.restore_numbers()
+        numbers.restore_changed_numbers()
         with torch.no_grad():
             for buffer, value in buffers:
                 buffer.copy_(value)
