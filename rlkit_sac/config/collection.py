@@ -126,7 +126,8 @@ class FramesConfig:
     init_random_frames: NonNegativeInt = 1_000
     """Number of first frames, whose actions are drawn uniformly; rounded up to whole batches."""
 
-    learning_starts = 0  # no option here
+    learning_starts = 0  # no options here
+    noise_color = 0.0
 
     def batch_frames(self, num_envs: int) -> int:
         """Return the number of frames in a batch: one from each environment.
@@ -160,6 +161,10 @@ class CollectorConfig(FramesConfig):
 
     learning_starts: NonNegativeInt = 1_000
     """Frames collected before the first update."""
+
+    noise_color: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Correlation in time of the noise of continuous actions: 0 for none, 1 for pink noise, 2 for
+    red noise. Random first frames stay uniform."""
 
     def batch_frames(self, num_envs: int) -> int:
         """Return the number of frames in a batch: ``frames_per_batch``, or one per environment.

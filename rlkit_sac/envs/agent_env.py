@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion, replace_bounds
+from rlkit_sac.envs.exploration_noise import NOISE, EpisodeNoise
 from rlkit_sac.envs.in_use import mark_in_use, mark_unused
 from rlkit_sac.envs.observations import (
     CRITIC_OBSERVATION,
@@ -50,6 +51,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         observation_keys: the parts of a `Dict` that are observed. Default: all.
         critic_keys: the parts of a `Dict` that critics read, as the entry ``critic_observation``
             and images. Default: none of their own.
+        noise_color: exponent of correlated noise for exploration; 0 for none.
         sum_type: type of ``episode_reward``.
 
     Attributes:
@@ -80,6 +82,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         observation_indices: Sequence[int] | None = None,
         observation_keys: Sequence[str] | None = None,
         critic_keys: Sequence[str] | None = None,
+        noise_color: float = 0.0,
         sum_type: type[np.floating[Any]] = np.float64,
     ) -> None:
         super().__init__(env)
@@ -106,6 +109,11 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         if self.masked:
             entries[ACTION_MASK] = env.get_wrapper_attr("mask_space")
         self._refuses_masks = action_mask and not self.masked and bool(self.act.choices)
+        self._noise = None
+        if noise_color:
+            size, limit = len(self.act.low), getattr(env.spec, "max_episode_steps", None)
+            self._noise = EpisodeNoise(size, noise_color, limit)
+            entries[NOISE] = Box(-np.inf, np.inf, (size,), np.float32)
         self._sum_type = sum_type
         entries[SUCCESS] = Box(-1, 1, (1,), np.int8)
         entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
@@ -158,6 +166,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         found[SUCCESS] = np.array([_read_success(info)], np.int8)
         if self.critic is not None:
             found |= self.critic(observation)
+        if self._noise is not None:
+            found[NOISE] = self._noise(self._seeded.reset_seed, self._seeded.steps)
         if self._refuses_masks and ACTION_MASK in info:
             raise EnvironmentFault(f"gave an {ACTION_MASK}, which its first reset did not give,")
         return found | {ACTION_MASK: info[ACTION_MASK]} if self.masked else found

@@ -28,6 +28,7 @@ from torchrl.envs.utils import check_env_specs
 
 from rlkit_sac.envs.action_masks import ActionMasks
 from rlkit_sac.envs.adapted_env import AdaptedEnv, adapted_task
+from rlkit_sac.envs.exploration_noise import ExplorationNoise
 from rlkit_sac.envs.gym_env import create_env, env_name, find_env_spec, warn_of_statistics, wrap_env
 from rlkit_sac.envs.in_use import mark_in_use, refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
@@ -57,6 +58,7 @@ def make_env(
     observation_indices: Sequence[int] | None = None,
     observation_keys: Sequence[str] | None = None,
     critic_keys: Sequence[str] | None = None,
+    noise_color: float = 0.0,
     max_episode_steps: int | None = None,
     kwargs: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
@@ -111,6 +113,9 @@ def make_env(
         observation_keys: the parts of a structured observation that ``observation`` and images
             hold. Default: all.
         critic_keys: the parts that critics read, as ``critic_observation``. Default: the same.
+        noise_color: exponent of noise that is correlated within an episode, as the entry
+            ``exploration_noise`` for a :class:`~rlkit_sac.modules.CorrelatedNoise`. Default: 0, no
+            such entry.
         max_episode_steps: time limit in frames instead of the registered one.
         kwargs: arguments of the environment's constructor.
         render_mode: Gymnasium's render mode.
@@ -153,10 +158,13 @@ def make_env(
                 made = TransformedEnv(made, BatchSizeTransform(batch_size=[num_envs]))
         adapted = _adapt(made.to(device), spec.id, num_envs, **options)
         adapted.set_seed(episode_seed(seed, first_index, 0))
-        counter = StepCounter(max_steps=max_episode_steps)
-        return TransformedEnv(adapted, Compose(InitTracker(), counter, PreviousAction()))
+        parts = [InitTracker(), StepCounter(max_steps=max_episode_steps), PreviousAction()]
+        if noise_color:
+            size = len(adapted.task.act.low)
+            parts.append(ExplorationNoise(size, noise_color, max_episode_steps))
+        return TransformedEnv(adapted, Compose(*parts))
     no_float64 = torch.device(device).type == "mps"
-    options |= {"seed": seed, "frame_stack": frame_stack}
+    options |= {"seed": seed, "frame_stack": frame_stack, "noise_color": noise_color}
     options |= {"sum_type": np.float32 if no_float64 else np.float64}
     first = [made]  # the first environment is used as it is; the others are made like it
 

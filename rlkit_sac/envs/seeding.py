@@ -46,6 +46,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
 
     Attributes:
         env_index: position of the environment among those that run side by side.
+        reset_seed: seed of the present episode.
         episode_return: sum of the task's own rewards since the reset, in float64.
 
     >>> env = EpisodeSeeding(gym.make("Pendulum-v1"), seed=0)
@@ -75,6 +76,7 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
             return continued
         self._actions = []
         derived = episode_seed(self._seed, self.env_index, self._next_episode)
+        self.reset_seed = derived
         self._next_episode += 1
         self.env.action_space.seed(derived)
         _renew_box2d_world(self.env.unwrapped)
@@ -92,6 +94,11 @@ class EpisodeSeeding(gym.Wrapper[Any, Any, Any, Any]):
         exact = reward if isinstance(reward, float) else np.asarray(reward, np.float64).ravel()
         self.episode_return = self.episode_return + exact
         return observation, reward, bool(terminated), bool(truncated), info
+
+    @property
+    def steps(self) -> int:
+        """The number of steps since the reset."""
+        return len(self._actions)
 
     @property
     def position(self) -> str:

@@ -4,6 +4,7 @@ from rlkit_sac.functional.categorical import categorical_entropy as categorical_
 from rlkit_sac.functional.categorical import categorical_gradient as categorical_gradient
 from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
 from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
+from rlkit_sac.functional.colored_noise import colored_noise as colored_noise
 from rlkit_sac.functional.discrete import boltzmann_log_prob as boltzmann_log_prob
 from rlkit_sac.functional.discrete import count_allowed as count_allowed
 from rlkit_sac.functional.discrete import expected_value as expected_value

@@ -30,6 +30,7 @@ from rlkit_sac.modules.normalization import RewardNormalizer as RewardNormalizer
 from rlkit_sac.modules.priors.parts import UniformPrior as UniformPrior
 from rlkit_sac.modules.priors.policy import PolicyPrior as PolicyPrior
 from rlkit_sac.modules.priors.same_action import SameActionPrior as SameActionPrior
+from rlkit_sac.modules.wrappers import CorrelatedNoise as CorrelatedNoise
 from rlkit_sac.modules.wrappers import EpsilonGreedy as EpsilonGreedy
 from rlkit_sac.modules.wrappers import PlainPolicy as PlainPolicy
 from rlkit_sac.modules.wrappers import acting_policy as acting_policy

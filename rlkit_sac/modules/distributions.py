@@ -1,6 +1,8 @@
 """The squashed Gaussian of continuous policies."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
@@ -8,6 +10,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError, ConfigError
+
+# The noise that samples take instead of drawing it, and whether one has.
+_given_noise: list[Tensor] = []
 
 SampleShape = torch.Size | list[int] | tuple[int, ...]
 
@@ -75,9 +80,11 @@ class TanhGaussian(Distribution):
 
     def rsample_and_log_probs(self, sample_shape: SampleShape = ()) -> tuple[Tensor, Tensor]:
         """Return a reparameterized sample and the log-density of each dimension, ``[*, D]``."""
-        noise = torch.randn(
-            (*sample_shape, *self.loc.shape), dtype=self.loc.dtype, device=self.loc.device
-        )
+        shape = (*sample_shape, *self.loc.shape)
+        if _given_noise:
+            noise = _given_noise.pop().to(self.loc.dtype).reshape(shape)
+        else:
+            noise = torch.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
         preimage = self.loc + self.scale * noise
         self._sample = self._squash(preimage), preimage
         return self._sample[0], self._log_densities(noise, preimage)
@@ -135,6 +142,22 @@ class TanhGaussian(Distribution):
             low, high = self._box
             slope = slope + (0.5 * (high - low)).log()
         return normal - slope
+
+
+@contextmanager
+def sampling_noise(noise: Tensor) -> Iterator[None]:
+    """Let the first sample of a :class:`TanhGaussian` in the block use this noise ``[*, D]``.
+
+    Raises:
+        ConfigError: if there was no sample.
+    """
+    _given_noise.append(noise)
+    try:
+        yield
+        if _given_noise:
+            raise ConfigError("the policy draws no TanhGaussian, whose noise could be correlated")
+    finally:
+        _given_noise.clear()
 
 
 def check_log_prob(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torchrl.envs.utils import ExplorationType, exploration_type, set_exploration_type
 
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules.distributions import sampling_noise
 from rlkit_sac.modules.memory import next_key, policy_states
 from rlkit_sac.modules.normalization import NormalizedPolicy, ObservationNormalizer
 
@@ -59,6 +60,37 @@ class EpsilonGreedy(TensorDictModuleBase):
             mask = explore.reshape((*explore.shape, *(1,) * (greedy.ndim - explore.ndim)))
             tensordict.set(key, torch.where(mask.to(greedy.device), sampled, greedy))
         return tensordict
+
+
+class CorrelatedNoise(TensorDictModuleBase):
+    """A policy whose samples use the noise in the entry ``exploration_noise``.
+
+    The noise ``[*, D]`` replaces the standard normal numbers of its :class:`TanhGaussian`. Other
+    exploration types than TorchRL's ``RANDOM`` do not read it.
+
+    Args:
+        policy: a policy with continuous actions.
+
+    Raises:
+        ConfigError: when it acts, if the policy draws no :class:`TanhGaussian`.
+
+    >>> from rlkit_sac.modules import tanh_gaussian_actor
+    >>> CorrelatedNoise(tanh_gaussian_actor(3, [-1.0], [1.0])).in_keys
+    ['observation', 'exploration_noise']
+    """
+
+    def __init__(self, policy: TensorDictModuleBase) -> None:
+        super().__init__()
+        self.policy = policy
+        self.in_keys = [*policy.in_keys, "exploration_noise"]
+        self.out_keys = list(policy.out_keys)
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Write the action into ``tensordict`` and return it."""
+        if exploration_type() is not ExplorationType.RANDOM:
+            return self.policy(tensordict)
+        with sampling_noise(tensordict.get("exploration_noise")):
+            return self.policy(tensordict)
 
 
 def acting_policy(

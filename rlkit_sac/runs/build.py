@@ -22,12 +22,14 @@ from rlkit_sac.config.options import check_config
 from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector
 from rlkit_sac.data.batch_steps import steps_per_batch
+from rlkit_sac.data.collect.policy_entries import written_entries
 from rlkit_sac.data.workers.cluster import ray_cluster
 from rlkit_sac.envs import closing_env, describe_task, make_env, reward_dim
 from rlkit_sac.envs.gym_env import find_env_spec
 from rlkit_sac.envs.specs import action_mask_key
 from rlkit_sac.envs.tasks import NAMESPACE
 from rlkit_sac.errors import ConfigError, TaskError, check_installed, prefix_errors
+from rlkit_sac.modules import CorrelatedNoise
 from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.evaluation import evaluation_env, seed_everything
 from rlkit_sac.runs.launch import Session
@@ -182,6 +184,7 @@ def _training_env(config: BaseRunConfig, device: torch.device) -> Iterator[EnvBa
             seed=config.seed,
             device=device,
             critic_keys=config.critic_keys,
+            noise_color=config.collector.noise_color,
         )
     with closing_env(env):
         if not config.workers.number:
@@ -285,6 +288,10 @@ def run_collector(
         ConfigError: if the workers cannot be started.
     """
     warn_of_masks(env, policy)
+    if config.collector.noise_color:
+        policy = CorrelatedNoise(policy)
+        with prefix_errors("collector.noise_color"):
+            written_entries(policy, env.fake_tensordict())  # refuses other distributions
     options: dict[str, Any] = {
         "total_frames": share_of_rank(config.collector.total_frames),
         "frames_per_batch": config.collector.batch_frames(config.batch_envs),
@@ -305,6 +312,7 @@ def run_collector(
             num_envs=num_envs,
             seed=config.seed,
             critic_keys=config.critic_keys,
+            noise_color=config.collector.noise_color,
             **config.env.arguments(),
         ),
         policy,

@@ -1,0 +1,94 @@
+"""Noise for exploration that is correlated within an episode, as an entry of environments."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tensordict import TensorDictBase
+from torch import Tensor
+from torchrl.data import Composite, Unbounded
+from torchrl.envs import Transform
+
+from rlkit_sac.functional import colored_noise
+
+#: The entry that holds the noise of the next action.
+NOISE = "exploration_noise"
+#: Steps of a sequence where an episode has no time limit.
+NO_LIMIT = 1_000
+
+
+class EpisodeNoise:
+    """The noise of each step of an episode, which follows from the seed of its reset.
+
+    Args:
+        size: numbers D of the noise.
+        beta: exponent of :func:`~rlkit_sac.functional.colored_noise`.
+        length: time limit of the episodes; a longer one goes on with a new sequence.
+
+    >>> noise = EpisodeNoise(2, 1.0, 100)
+    >>> bool((noise(7, 3) == EpisodeNoise(2, 1.0, 100)(7, 3)).all())
+    True
+    """
+
+    def __init__(self, size: int, beta: float, length: int | None) -> None:
+        self._shape, self._beta = (size, length or NO_LIMIT), beta
+        self._drawn: tuple[int, int] | None = None
+
+    def __call__(self, seed: int, step: int) -> NDArray[np.float32]:
+        """Return the noise ``[D]`` of a step of the episode with this seed."""
+        part, place = divmod(step, self._shape[1])
+        if self._drawn != (seed, part):
+            own = np.random.SeedSequence([seed, part]).generate_state(1, np.uint64)
+            generator = torch.Generator().manual_seed(int(own[0] >> 1))
+            self._noise = colored_noise(self._shape, self._beta, generator=generator).numpy()
+            self._drawn = seed, part
+        return self._noise[:, place]
+
+
+class ExplorationNoise(Transform):
+    """Writes the noise of an environment of TorchRL, drawn on its device when an episode begins.
+
+    Args:
+        size: numbers D of the noise.
+        beta: exponent of :func:`~rlkit_sac.functional.colored_noise`.
+        length: time limit of the episodes; a longer one repeats its sequence.
+
+    Keys: writes ``exploration_noise`` ``[*, D]``.
+    """
+
+    def __init__(self, size: int, beta: float, length: int | None) -> None:
+        super().__init__(out_keys=[NOISE])
+        self._shape, self._beta = (size, length or NO_LIMIT), beta
+        self._noise: Tensor | None = None
+        self._next_step = torch.zeros((), dtype=torch.int64)
+
+    def _reset(
+        self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
+    ) -> TensorDictBase:
+        env = self.parent
+        noise = colored_noise((*env.batch_size, *self._shape), self._beta, device=env.device)
+        step = torch.zeros((*env.batch_size, 1, 1), dtype=torch.int64, device=env.device)
+        if self._noise is not None and "_reset" in tensordict:
+            begins = tensordict["_reset"].reshape(step.shape)
+            noise, step = (
+                torch.where(begins, new, old)
+                for new, old in ((noise, self._noise), (step, self._next_step))
+            )
+        self._noise, self._next_step = noise, step
+        return self._write(tensordict_reset)
+
+    def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
+        self._next_step = (self._next_step + 1) % self._shape[1]
+        return self._write(next_tensordict)
+
+    def _write(self, tensordict: TensorDictBase) -> TensorDictBase:
+        assert self._noise is not None
+        step = self._next_step.expand(*self._noise.shape[:-1], 1)
+        return tensordict.set(NOISE, self._noise.gather(-1, step).squeeze(-1))
+
+    def transform_observation_spec(self, observation_spec: Composite) -> Composite:
+        """Adds the noise."""
+        shape = (*observation_spec.shape, self._shape[0])
+        observation_spec[NOISE] = Unbounded(shape, observation_spec.device)
+        return observation_spec
