@@ -10,6 +10,7 @@ from torch import Tensor
 from torchrl.data import Composite, Unbounded
 from torchrl.envs import Transform
 
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.functional import colored_noise
 
 #: The entry that holds the noise of the next action.
@@ -26,12 +27,17 @@ class EpisodeNoise:
         beta: exponent of :func:`~rlkit_sac.functional.colored_noise`.
         length: time limit of the episodes; a longer one goes on with a new sequence.
 
+    Raises:
+        ConfigError: for a size of 0.
+
     >>> noise = EpisodeNoise(2, 1.0, 100)
     >>> bool((noise(7, 3) == EpisodeNoise(2, 1.0, 100)(7, 3)).all())
     True
     """
 
     def __init__(self, size: int, beta: float, length: int | None) -> None:
+        if not size:
+            raise ConfigError("collector.noise_color is for continuous actions: leave it out")
         self._shape, self._beta = (size, length or NO_LIMIT), beta
         self._drawn: tuple[int, int] | None = None
 
