@@ -13,7 +13,7 @@ from torch import Tensor
 from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.adapted_env import adapted_task
-from rlkit_sac.envs.spaces import map_leaves
+from rlkit_sac.envs.spaces import build_from_leaves, map_leaves
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, summary
 from rlkit_sac.valid_steps import TRAJECTORY
@@ -77,39 +77,29 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
     given = part("observations")
     observations = [_split_steps(convert.space, given) for convert in read]
     actions = _split_steps(task.act.space, part("actions"))
-    rewards, terminations, truncations = (np.asarray(part(name)) for name in _PER_STEP[1:])
-    lengths = [len(each) for each in (actions, rewards, terminations, truncations)]
-    if not actions or set(lengths) != {len(observations[0]) - 1}:
+    reward, terminated, truncated = (
+        torch.tensor(np.asarray(part(name))).reshape(len(part(name)), -1) for name in _PER_STEP[1:]
+    )
+    lengths = [count := len(actions), len(reward), len(terminated), len(truncated)]
+    if not actions or {count + 1} != {len(observations[0]), *(n + 1 for n in lengths)}:
         numbers = ", ".join(f"{n} {name}" for n, name in zip(lengths, _PER_STEP, strict=True))
         raise ConfigError(
             f"it has {len(observations[0])} observations, {numbers}: give one observation more "
             "than actions, and one of each other for each action"
         )
-    ends = (terminations.astype(bool) | truncations.astype(bool)).reshape(-1, 1)
-    if ends[:-1].any():
+    after = {"reward": reward.float(), "terminated": terminated.bool()}
+    after |= {"truncated": truncated.bool(), "done": terminated.bool() | truncated.bool()}
+    if after["done"][:-1].any():
         raise ConfigError("it ends before its last step: give each episode by itself")
-    entries: dict[NestedKey, Tensor] = {}
+    found = TensorDict({"next": TensorDict(after, batch_size=[count])}, batch_size=[count])
     for convert, steps in zip(read, observations, strict=True):
-        entries |= _stack_steps(map(convert, steps))
-    written = _stack_steps(map(task.act.agent_action, actions))
-    count = len(actions)
-    found = TensorDict({key: value[:-1] for key, value in entries.items()}, batch_size=[count])
-    for key, values in written.items():
-        found[key] = values
+        for key, values in _stack_steps(map(convert, steps)).items():
+            found[key], found["next", key] = values[:-1], values[1:]
+    for key, values in _stack_steps(map(task.act.agent_action, actions)).items():
         previous = "prev_action" if key == "action" else ("prev_action", key[1])
-        found[previous] = torch.cat([torch.zeros_like(values[:1]), values[:-1]])
-    found["is_init"] = torch.arange(count).unsqueeze(-1) == 0
-    found["next"] = TensorDict(
-        {key: value[1:] for key, value in entries.items()}
-        | {
-            "reward": torch.tensor(rewards.reshape(count, -1), dtype=torch.float32),
-            "terminated": torch.tensor(terminations.reshape(-1, 1), dtype=torch.bool),
-            "truncated": torch.tensor(truncations.reshape(-1, 1), dtype=torch.bool),
-            "done": torch.tensor(ends),
-        },
-        batch_size=[count],
-    )
-    return found
+        found[key], found[previous] = values, values.roll(1, 0)
+        found[previous][0] = 0
+    return found.set("is_init", torch.arange(count).unsqueeze(-1) == 0)
 
 
 def _stack_steps(steps: Iterable[Mapping[NestedKey, Any]]) -> dict[NestedKey, Tensor]:
@@ -122,17 +112,7 @@ def _split_steps(space: Space[Any], values: Any) -> list[Any]:
     """Return the value of each step, in the structure of a space."""
     if isinstance(values, list):
         return values
-    lengths: set[int] = set()
-
-    def read(leaf: Space[Any], value: Any) -> Any:
-        array = np.asarray(value)
-        lengths.add(len(array))
-        return array
-
-    arrays = map_leaves(space, read, values)
-    if len(lengths) != 1:
-        raise ConfigError(f"its parts have {sorted(lengths)} steps, wanted one number")
-    return [
-        map_leaves(space, lambda leaf, array, step=step: array[step], arrays)
-        for step in range(*lengths)
-    ]
+    arrays: list[Any] = []
+    map_leaves(space, lambda leaf, value: arrays.append(np.asarray(value)), values)
+    steps = zip(*arrays, strict=True)  # refuses parts of other lengths
+    return [build_from_leaves(space, iter(step)) for step in steps]

@@ -70,6 +70,6 @@ def _of_tensors(method: Callable[..., Any], shape: tuple[int, ...]) -> Callable[
             raise RunError(
                 f"replay.goals: {method.__qualname__} raised {summary(error)}; {text}"
             ) from error
-        return torch.from_numpy(values).to(achieved.device, torch.float32).reshape(count, -1)
+        return torch.from_numpy(values).to(achieved.device, torch.float32).reshape(count, 1)
 
     return compute

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -158,24 +158,15 @@ class HindsightTransform(Transform):
             rows: places ``[k]`` in the batch whose goals are replaced.
             later: indices ``[k]`` in the buffer of the transitions that achieved the new goals.
         """
-        if not len(rows):
-            return batch
-        device = batch.get(self._achieved[0]).device
-        rows, later = rows.to(device), later.to(device)
-        goals = _columns(self._replay.storage.get(later), self._achieved)
-        batch = batch.copy()
-        for entry, columns in self._desired:
-            for key in (entry, unravel_key(("next", entry))):
-                values = batch.get(key).clone()
-                relabeled = values[rows]
-                relabeled[:, columns] = goals
-                values[rows] = relabeled
-                batch.set(key, values)
+        batch, storage = batch.copy(), self._replay.storage
+        rows, later = rows.to(storage.device), later.to(storage.device)
+        goals = _columns(storage.get(later), self._achieved)
         achieved = _columns(batch, self._achieved)[rows]
+        for key, columns in self._desired:
+            for each in (key, unravel_key(("next", key))):
+                _replace(batch, each, rows, columns, goals)
         for key, function in self._functions.items():
-            values = batch.get(key).clone()
-            values[rows] = function(achieved, goals).to(values)
-            batch.set(key, values)
+            _replace(batch, key, rows, _ALL, function(achieved, goals))
         return batch
 
     def _draw_later(self, steps: list[int], uniform: list[float]) -> list[int]:
@@ -210,6 +201,17 @@ class HindsightTransform(Transform):
                     "more than goals: leave out wrappers that change it, or replay.goals"
                 )
         self._is_checked = True
+
+
+def _replace(
+    batch: TensorDictBase, key: NestedKey, rows: Tensor, columns: Any, values: Tensor
+) -> None:
+    """Replace columns of some transitions in an entry of a batch."""
+    entry = batch.get(key).clone()
+    entry[rows.unsqueeze(-1), torch.arange(entry.shape[-1], device=entry.device)[columns]] = (
+        values.to(entry)
+    )
+    batch.set(key, entry)
 
 
 def _columns(transitions: TensorDictBase, place: GoalColumns) -> Tensor:
