@@ -4,7 +4,6 @@ from rlkit_sac.functional.categorical import categorical_entropy as categorical_
 from rlkit_sac.functional.categorical import categorical_gradient as categorical_gradient
 from rlkit_sac.functional.categorical import categorical_kl as categorical_kl
 from rlkit_sac.functional.categorical import categorical_parameters as categorical_parameters
-from rlkit_sac.functional.colored_noise import colored_noise as colored_noise
 from rlkit_sac.functional.discrete import boltzmann_log_prob as boltzmann_log_prob
 from rlkit_sac.functional.discrete import count_allowed as count_allowed
 from rlkit_sac.functional.discrete import expected_value as expected_value
@@ -30,6 +29,7 @@ from rlkit_sac.functional.importance import truncate_ratio as truncate_ratio
 from rlkit_sac.functional.memory import LayerWeights as LayerWeights
 from rlkit_sac.functional.memory import recurrent_step as recurrent_step
 from rlkit_sac.functional.memory import unroll_recurrent as unroll_recurrent
+from rlkit_sac.functional.noise import colored_noise as colored_noise
 from rlkit_sac.functional.retrace import opc_return as opc_return
 from rlkit_sac.functional.retrace import retrace_return as retrace_return
 from rlkit_sac.functional.returns import soft_lambda_return as soft_lambda_return
