@@ -83,10 +83,8 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
     lengths = [count := len(actions), len(reward), len(terminated), len(truncated)]
     if not actions or {count + 1} != {len(observations[0]), *(n + 1 for n in lengths)}:
         numbers = ", ".join(f"{n} {name}" for n, name in zip(lengths, _PER_STEP, strict=True))
-        raise ConfigError(
-            f"it has {len(observations[0])} observations, {numbers}: give one observation more "
-            "than actions, and one of each other for each action"
-        )
+        text = "give one observation more than actions, and one of each other for each action"
+        raise ConfigError(f"it has {len(observations[0])} observations, {numbers}: {text}")
     after = {"reward": reward.float(), "terminated": terminated.bool()}
     after |= {"truncated": truncated.bool(), "done": terminated.bool() | truncated.bool()}
     if after["done"][:-1].any():

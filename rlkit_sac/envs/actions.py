@@ -130,11 +130,9 @@ class ActionConversion:
         )
         places = chosen - self.starts
         slack = 1e-5 * (self.high - self.low)  # computed values are rounded
-        if (
-            ((places < 0) | (places >= self.counts) | (places % 1 != 0)).any()
-            or ((values < self.low - slack) | (values > self.high + slack)).any()
-            or not np.isfinite(values).all()
-        ):
+        chosen_well = (places >= 0) & (places < self.counts) & (places % 1 == 0)
+        inside = (values >= self.low - slack) & (values <= self.high + slack)
+        if not (chosen_well.all() and inside.all()):  # also for NaN
             raise ValueError(f"the action is {action!r}, wanted one of {self.space}")
         if self.rescale:
             values = 2 * (values - self.low) / (self.high - self.low) - 1

@@ -146,10 +146,9 @@ class ObservationConversion:
         kept = list(range(len(owners))) if self.indices is None else list(self.indices)
         wanted = [column for column, is_owned in enumerate(owners) if is_owned]
         if not wanted or not set(wanted) <= set(kept):
+            text = "see env.observation_indices, env.observation_keys and network.critic_keys"
             raise ConfigError(
-                f"{self.vector_key} needs the whole part {name!r} of the task, which has the parts "
-                f"{sorted({str(path[0]) for path in parts if path})} (see env.observation_indices, "
-                "env.observation_keys and network.critic_keys)"
+                f"{self.vector_key} needs the whole part {name!r} of the task: {text}"
             )
         return [kept.index(column) for column in wanted]
 

@@ -195,10 +195,10 @@ class HindsightTransform(Transform):
             differs = ~torch.isclose(found, computed, rtol=1e-4, atol=1e-5)
             if differs.any():
                 row = int(differs.any(-1).nonzero()[0])
+                text = "it depends on more than goals: leave out what changes it, or replay.goals"
                 raise RunError(
                     f"replay.goals: {key[1]!r} of transition {row + 1} is {found[row].tolist()}, "
-                    f"but {computed[row].tolist()} when computed from its goals, so it depends on "
-                    "more than goals: leave out wrappers that change it, or replay.goals"
+                    f"but {computed[row].tolist()} when computed from its goals: {text}"
                 )
         self._is_checked = True
 
