@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,8 +12,8 @@ from torch import Tensor
 from torchrl.data import Composite, Unbounded
 from torchrl.envs import Transform
 
+from rlkit_sac.envs.seeding import episode_seed
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.functional import colored_noise
 
 #: The entry that holds the noise of the next action.
 NOISE = "exploration_noise"
@@ -19,12 +21,52 @@ NOISE = "exploration_noise"
 NO_LIMIT = 1_000
 
 
+def colored_noise(
+    shape: Sequence[int],
+    beta: float,
+    *,
+    generator: torch.Generator | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
+    r"""Draw Gaussian sequences whose power falls with the frequency, with variance 1 at each step.
+
+    .. math:: S(f) \propto \max(f, 1/L)^{-\beta}
+
+    over the L steps of the last dimension: :math:`\beta = 0` is white noise, 1 pink, 2 red.
+
+    Args:
+        shape: the shape ``[*, L]`` of the noise.
+        beta: the exponent.
+        generator: the random generator, of the device. Default: torch's global one.
+        device: the device of the noise. Default: the CPU.
+
+    Source: Timmer and Koenig 1995; as exploration noise Eberhard et al. 2023 (ICLR, "Pink Noise Is
+    All You Need").
+
+    >>> noise = colored_noise([3, 1000], 1.0, generator=torch.Generator().manual_seed(0))
+    >>> noise.shape, bool((noise[:, 1:] * noise[:, :-1]).mean() > 0.5)
+    (torch.Size([3, 1000]), True)
+    """
+    length = shape[-1]
+    frequencies = torch.fft.rfftfreq(length, device=device).clamp_min(1 / length)
+    amplitudes = frequencies.pow(-beta / 2)
+    waves = torch.full_like(amplitudes, 2.0)  # a frequency and its negative
+    waves[0] = 1
+    if length % 2 == 0:
+        waves[-1] = 1
+    draws = torch.randn(2, *shape[:-1], len(waves), generator=generator, device=device)
+    real, imaginary = draws * amplitudes / waves.sqrt()
+    spectrum = torch.complex(real, torch.where(waves == 1, 0.0, imaginary))
+    deviation = (waves * amplitudes.square()).sum().sqrt() / length
+    return torch.fft.irfft(spectrum, n=length) / deviation
+
+
 class EpisodeNoise:
     """The noise of each step of an episode, which follows from the seed of its reset.
 
     Args:
         size: numbers D of the noise.
-        beta: exponent of :func:`~rlkit_sac.functional.colored_noise`.
+        beta: exponent of :func:`colored_noise`.
         length: time limit of the episodes; a longer one goes on with a new sequence.
 
     Raises:
@@ -45,8 +87,7 @@ class EpisodeNoise:
         """Return the noise ``[D]`` of a step of the episode with this seed."""
         part, place = divmod(step, self._shape[1])
         if self._drawn != (seed, part):
-            own = np.random.SeedSequence([seed, part]).generate_state(1, np.uint64)
-            generator = torch.Generator().manual_seed(int(own[0] >> 1))
+            generator = torch.Generator().manual_seed(episode_seed(seed, 0, part))
             self._noise = colored_noise(self._shape, self._beta, generator=generator).numpy()
             self._drawn = seed, part
         return self._noise[:, place]
@@ -57,7 +98,7 @@ class ExplorationNoise(Transform):
 
     Args:
         size: numbers D of the noise.
-        beta: exponent of :func:`~rlkit_sac.functional.colored_noise`.
+        beta: exponent of :func:`colored_noise`.
         length: time limit of the episodes; a longer one repeats its sequence.
 
     Keys: writes ``exploration_noise`` ``[*, D]``.

@@ -29,7 +29,6 @@ from rlkit_sac.functional.importance import truncate_ratio as truncate_ratio
 from rlkit_sac.functional.memory import LayerWeights as LayerWeights
 from rlkit_sac.functional.memory import recurrent_step as recurrent_step
 from rlkit_sac.functional.memory import unroll_recurrent as unroll_recurrent
-from rlkit_sac.functional.noise import colored_noise as colored_noise
 from rlkit_sac.functional.retrace import opc_return as opc_return
 from rlkit_sac.functional.retrace import retrace_return as retrace_return
 from rlkit_sac.functional.returns import soft_lambda_return as soft_lambda_return

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from rlkit_sac.functional import colored_noise
+from rlkit_sac.envs.exploration_noise import colored_noise
 
 DRAWS = 20_000
 
