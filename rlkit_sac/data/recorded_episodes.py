@@ -64,7 +64,7 @@ def _transitions(episode: Any, task: Any, number: int) -> TensorDictBase:
     try:
         found = _read(episode, task)
         return found.set(TRAJECTORY, torch.full(found.shape, number))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = error if isinstance(error, ConfigError) else summary(error)
         raise ConfigError(f"episode {number}: {reason}") from error
 
@@ -78,7 +78,7 @@ def _read(episode: Any, task: Any) -> TensorDictBase:
     observations = [_split_steps(convert.space, given) for convert in read]
     actions = _split_steps(task.act.space, part("actions"))
     reward, terminated, truncated = (
-        torch.tensor(np.asarray(part(name))).reshape(len(part(name)), -1) for name in _PER_STEP[1:]
+        torch.tensor(np.asarray(part(name))).unsqueeze(-1).flatten(1) for name in _PER_STEP[1:]
     )
     lengths = [count := len(actions), len(reward), len(terminated), len(truncated)]
     if not actions or {count + 1} != {len(observations[0]), *(n + 1 for n in lengths)}:

@@ -123,7 +123,10 @@ class ActionConversion:
         >>> convert.agent_action((6, [2.0]))["action", "continuous"]
         array([-0.5], dtype=float32)
         """
-        parts = [(is_choice(leaf), np.ravel(own)) for _, leaf, own in leaves(self.space, action)]
+        parts = [
+            (is_choice(leaf), np.reshape(own, leaf.shape or ()).ravel())
+            for _, leaf, own in leaves(self.space, action)
+        ]
         chosen, values = (
             np.concatenate([np.empty(0), *(own for is_own, own in parts if is_own == kind)])
             for kind in (True, False)

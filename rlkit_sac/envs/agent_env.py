@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import gymnasium as gym
@@ -214,5 +215,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
 def _read_success(info: Mapping[str, Any]) -> int:
     """Return 1 for success, 0 for none, and -1 where the task does not say."""
-    given = info.get("is_success", info.get("success"))
-    return -1 if given is None else int(bool(given))
+    for value in map(info.get, ("is_success", "success")):
+        with suppress(TypeError, ValueError):  # of what is no number
+            if value is not None and (number := float(np.asarray(value).item())) == number:
+                return int(number != 0)
+    return -1

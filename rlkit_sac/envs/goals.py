@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
 import torch
+from gymnasium.spaces import Box
 from torch import Tensor
 from torchrl.envs import EnvBase
 
@@ -39,37 +41,42 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
         "achieved": (task.observe.vector_key, task.observe.columns(ACHIEVED)),
         "desired": [(observe.vector_key, observe.columns(DESIRED)) for observe in read],
     }
-    if reward_function is not None:
-        try:
-            return arguments | {"reward_function": resolve_name(reward_function)}
-        except (AttributeError, ImportError, ValueError) as error:
-            raise ConfigError(f"no function is at {reward_function}: {summary(error)}") from error
-    shape = task.observe.space[DESIRED].shape
+    goal = task.observe.space[DESIRED]
+    if not isinstance(goal, Box):
+        raise ConfigError(f"the goals are {goal}, wanted numbers (a Box)")
     for name in ("reward", "terminated"):
         if adapted_task(env) is None and task.has_wrapper_attr(f"compute_{name}"):
             method = task.get_wrapper_attr(f"compute_{name}")
-            arguments[f"{name}_function"] = _of_tensors(method, shape)
+            arguments[f"{name}_function"] = _of_tensors(method, goal)
+    if reward_function is not None:
+        try:
+            arguments["reward_function"] = function = resolve_name(reward_function)
+        except (AttributeError, ImportError, ValueError) as error:
+            raise ConfigError(f"no function is at {reward_function}: {summary(error)}") from error
+        if not callable(function):
+            raise ConfigError(f"{reward_function} is {function!r}, wanted a function")
     if "reward_function" not in arguments:
         text = "set reward_function to module:function, which computes rewards from goals"
         raise ConfigError(f"the task has no compute_reward: {text}")
     return arguments
 
 
-def _of_tensors(method: Callable[..., Any], shape: tuple[int, ...]) -> Callable[..., Tensor]:
+def _of_tensors(method: Callable[..., Any], goal: Box) -> Callable[..., Tensor]:
     """Return a task's function of goals as a function of tensors ``[n, G]``."""
 
     def compute(achieved: Tensor, desired: Tensor) -> Tensor:
-        goals = [each.cpu().double().numpy().reshape(-1, *shape) for each in (achieved, desired)]
-        count = len(goals[0])
-        try:
+        pair = (each.cpu().numpy().astype(goal.dtype) for each in (achieved, desired))
+        goals = [each.reshape(-1, *goal.shape) for each in pair]
+        count, values = len(achieved), np.empty(0)
+        with suppress(Exception):  # of a method that takes one pair of goals
             values = np.asarray(method(*goals, [{}] * count))
-            if values.shape[:1] != (count,):  # a method that takes one pair of goals
+        if values.shape[:1] != (count,):
+            try:
                 values = np.array([method(*pair, {}) for pair in zip(*goals, strict=True)])
-        except Exception as error:
-            text = "it may read more than goals, as its info does: leave out replay.goals"
-            raise RunError(
-                f"replay.goals: {method.__qualname__} raised {summary(error)}; {text}"
-            ) from error
+            except Exception as error:
+                text = "it may read more than goals, as its info does: leave out replay.goals"
+                name = method.__qualname__
+                raise RunError(f"replay.goals: {name} raised {summary(error)}; {text}") from error
         return torch.from_numpy(values).to(achieved.device, torch.float32).reshape(count, 1)
 
     return compute

@@ -13,6 +13,7 @@ from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskConversion, adapted_task
 from rlkit_sac.envs.agent_env import AgentEnv
+from rlkit_sac.envs.exploration_noise import ExplorationNoise
 from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.torchrl_env import gym_envs, is_plain_gym_env
 from rlkit_sac.errors import TaskError
@@ -156,8 +157,9 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     >>> describe_task(make_env("CartPole-v1"))["action_space"]
     {'kind': 'Discrete', 'n': 2, 'start': 0}
     """
-    adapted = isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv)
-    made = len(env.transform) == 3 if adapted else is_plain_gym_env(env)
+    made = is_plain_gym_env(env)
+    if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
+        made = sum(not isinstance(part, ExplorationNoise) for part in env.transform) == 3
     return _find_conversion(env).description if made else None
 
 

@@ -15,6 +15,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch.nn import Parameter
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import EnvBase
+from torchrl.envs.utils import ExplorationType, set_exploration_type
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import EnvConfig, UpdateConfig
@@ -290,7 +291,8 @@ def run_collector(
     warn_of_masks(env, policy)
     if config.collector.noise_color:
         policy = CorrelatedNoise(policy)
-        with prefix_errors("collector.noise_color"):
+        mode = set_exploration_type(ExplorationType.RANDOM)
+        with prefix_errors("collector.noise_color"), mode:
             written_entries(policy, env.fake_tensordict())  # refuses other distributions
     options: dict[str, Any] = {
         "total_frames": share_of_rank(config.collector.total_frames),

@@ -196,7 +196,7 @@ def evaluate(
         weigh_rewards(vectors, weights).numpy(),
         np.array([length for _, length, _ in results], np.int64),
         vectors.numpy() if vectors.shape[-1] > 1 else None,
-        None if (successes < 0).any() else successes > 0,
+        successes > 0 if (successes >= 0).any() else None,
     )
 
 

@@ -267,8 +267,8 @@ def finished_episodes(
         "length": ends.get("step_count").squeeze(-1),
         "terminated": ends.get("terminated").squeeze(-1),
     }
-    if (success := ends.get(SUCCESS, None)) is not None and not (success < 0).any():
-        columns["success"] = success.bool().squeeze(-1)
+    if (success := ends.get(SUCCESS, None)) is not None and (success >= 0).any():
+        columns["success"] = success.reshape(len(step)) > 0
     if most_rows is not None and len(step) > most_rows:
         means = {name: values.cpu().double().mean().item() for name, values in columns.items()}
         last = frames + batch.numel() * processes

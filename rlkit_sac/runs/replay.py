@@ -85,7 +85,10 @@ def make_replay(
     if source is not None and (config.resume is None or options["prior_share"] is not None):
         with prefix_errors("replay.prior_data"):
             data = read_prior_data(source, env, gamma=config.loss.gamma)
-            options["prior_data"] = check_prior_data(data, example, env.full_action_spec_unbatched)
+            data = check_prior_data(data, example, env.full_action_spec_unbatched)
+            if data.get(TRAJECTORY, None) is not None:  # other numbers than those of the run
+                data[TRAJECTORY] = data[TRAJECTORY] + 2**40
+            options["prior_data"] = data
     with prefix_errors("replay.capacity"):
         buffer = make_replay_buffer(
             example,

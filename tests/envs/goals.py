@@ -48,7 +48,7 @@ class Reach(gym.Env[Any, Any]):
             action = np.asarray(action[1]) * (1 if action[0] else -1)
         self.place = np.clip(self.place + 0.3 * np.asarray(action), -2, 2)
         self.count += 1
-        reward = float(self.compute_reward(self.place, self.goal, {}))
+        reward = float(self.compute_reward(self.place, self.goal, {"cost": 0.5}))
         terminated = self.compute_terminated(self.place, self.goal, {})
         return self._observe(), reward, terminated, False, {"is_success": np.float32(reward == 0)}
 
@@ -73,7 +73,7 @@ def reach_with_other_rewards() -> gym.Env[Any, Any]:
 
 class ReadsInfo(Reach):
     def compute_reward(self, achieved: Any, desired: Any, info: Any) -> Any:
-        return super().compute_reward(achieved, desired, info) - info.get("cost", 1.0)
+        return super().compute_reward(achieved, desired, info) - info["cost"]
 
 
 def reach_with_info() -> gym.Env[Any, Any]:

@@ -86,7 +86,7 @@ def test_options_that_do_not_fit_goals_are_refused(
     ("function", "message"),
     [
         ("reach_with_other_rewards", "'reward' of transition"),
-        ("reach_with_info", "ReadsInfo.compute_reward raised AttributeError"),
+        ("reach_with_info", "ReadsInfo.compute_reward raised KeyError"),
     ],
 )
 def test_a_reward_of_more_than_goals_ends_the_run(

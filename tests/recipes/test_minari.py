@@ -60,6 +60,19 @@ def test_a_run_learns_from_a_data_set_of_minari(
     recipe.train("--env.id", task, "--replay.prior_data", "minari:tests/recorded-v0", *options)
 
 
+def test_a_run_with_unfinished_prior_episodes_resumes_exactly(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    episodes, _, env = record("tests.envs.goals:reach", episodes=4)
+    for episode in episodes:
+        episode["terminations"] = [False for _ in episode["rewards"]]
+        episode["truncations"] = episode["terminations"]
+    demonstrations(episodes, env).save("recorded")
+    prior = ("--replay.prior_data", "recorded", "--replay.goals", "final")
+    env_options = ("--env.id", "tests.envs.goals:reach", "--env.kwargs", '{"ends": false}')
+    SAC.assert_resumes_exactly(capsys, 53, *env_options, *prior, capacity=1_000_000)
+
+
 def test_a_data_set_that_is_not_there_is_refused(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,11 @@ def test_a_run_with_noise_resumes_exactly(
     recipe.assert_resumes_exactly(capsys, 54, *PINK, *options)
 
 
+def test_a_batched_environment_trains_with_noise(workplace: Path) -> None:
+    task = ("--env.id", "torchrl.envs:PendulumEnv", "--env.num_envs", "4")
+    SAC.train(*task, *PINK, "--collector.frames_per_batch", "8")
+
+
 def test_tasks_and_networks_without_such_noise_are_refused(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

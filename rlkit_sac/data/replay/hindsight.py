@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -13,7 +13,7 @@ from torch import Tensor
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import Transform
 
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import BatchError, ConfigError, RunError, check_number
 from rlkit_sac.valid_steps import TRAJECTORY
 
 Strategy: TypeAlias = Literal["future", "final", "episode"]
@@ -42,8 +42,10 @@ class HindsightTransform(Transform):
 
     It works in buffers of single transitions with one dimension, whatever draws the indices.
     Transitions need the entry ``("collector", "traj_ids")``, which numbers episodes, and come in
-    the order in which they were collected; those of several environments may alternate. An index of
-    -1 marks a transition that keeps its goal. Random numbers come from torch's global generator.
+    the order in which they were collected; those of several environments may alternate. Call
+    :meth:`mark_gap` before the frames of another collector, which numbers from 0 again. An index
+    of -1 marks a transition that keeps its goal. Buffers of TorchRL also relabel what
+    ``replay[:]`` reads. Random numbers come from torch's global generator.
     At the first sample, the rewards of the first stored transitions are computed from their own
     goals and compared with those that are stored.
 
@@ -59,6 +61,9 @@ class HindsightTransform(Transform):
         desired: entries and columns of the desired goal. Default: the entry ``desired_goal``.
 
     Raises:
+        ConfigError: for another strategy or ratio, or a buffer without TensorDicts.
+        BatchError: by ``extend``, for transitions without ``("collector", "traj_ids")``, or in more
+            dimensions than one.
         RunError: when sampled, if stored rewards are not those of the function.
 
     Source: Andrychowicz et al. 2017 (arXiv:1707.01495), section 3.4. TorchRL's `HERReplayBuffer`
@@ -99,21 +104,28 @@ class HindsightTransform(Transform):
         desired: Sequence[GoalColumns] = (("desired_goal", _ALL),),
     ) -> None:
         super().__init__()
+        check_number("her_ratio", her_ratio, above=-1e-9, below=1 + 1e-9)
+        if strategy not in get_args(Strategy) or not isinstance(replay, TensorDictReplayBuffer):
+            text = f"one of {get_args(Strategy)} and a TensorDictReplayBuffer"
+            raise ConfigError(f"got {strategy!r} and {type(replay).__name__}, wanted {text}")
         self._replay, self._capacity = replay, replay.storage.max_size
         self._functions = {("next", "reward"): reward_function}
         if terminated_function is not None:
             self._functions["next", "terminated"] = terminated_function
         self._strategy, self._her_ratio = strategy, her_ratio
         self._achieved = (unravel_key(("next", achieved[0])), achieved[1])
-        self._desired = desired
+        self._desired, self._is_checked = desired, False
         # For each index, the numbers of the stored transitions of its episode, oldest first. A
         # transition is numbered by how many were written before it.
         self._episodes: list[array[int]] = []
         self._unfinished: dict[int, array[int]] = {}
-        self._is_checked = False
-        if len(replay):
-            numbers = torch.arange(replay.write_count - len(replay), replay.write_count)
-            self._add(replay.storage.get(numbers % self._capacity), int(numbers[0]))
+        self._read_buffer()
+
+    def _read_buffer(self) -> None:
+        """Find the episodes of the stored transitions, which do not go on."""
+        if count := len(self._replay):
+            numbers = torch.arange(self._replay.write_count - count, self._replay.write_count)
+            self._add(self._replay.storage.get(numbers % self._capacity), int(numbers[0]))
             self.mark_gap()
 
     def mark_gap(self) -> None:
@@ -126,6 +138,9 @@ class HindsightTransform(Transform):
 
     def _add(self, transitions: TensorDictBase, first: int) -> None:
         """Note the episodes of transitions, the first of which has this number."""
+        if transitions.ndim > 1 or transitions.get(TRAJECTORY, None) is None:
+            shape, text = list(transitions.shape), f"[n] with the entry {TRAJECTORY}"
+            raise BatchError(f"transitions have the shape {shape}; wanted {text}")
         trajectories = transitions.get(TRAJECTORY).flatten().tolist()
         ended = transitions.get(("next", "done")).flatten().tolist()
         missing = min(self._capacity, first + len(ended)) - len(self._episodes)
@@ -142,45 +157,55 @@ class HindsightTransform(Transform):
         index = tensordict.get("index", None)
         if index is None:  # read, and not sampled
             return tensordict
+        if len(self._episodes) != len(self._replay):  # it was loaded
+            self._read_buffer()
         if not self._is_checked:
             self._check_rewards()
         chosen = (torch.rand(len(index)) < self._her_ratio) & (index.cpu() >= 0)
         rows = chosen.nonzero().squeeze(-1)
+        if not len(rows):
+            return tensordict
         steps, uniform = index[rows.to(index.device)].tolist(), torch.rand(len(rows)).tolist()
-        later = torch.tensor(self._draw_later(steps, uniform), dtype=torch.int64)
-        return self.relabel(tensordict, rows, later)
+        return self.relabel(tensordict, rows, torch.tensor(self._draw_indices(steps, uniform)))
 
-    def relabel(self, batch: TensorDictBase, rows: Tensor, later: Tensor) -> TensorDictBase:
+    def relabel(self, batch: TensorDictBase, rows: Tensor, indices: Tensor) -> TensorDictBase:
         """Return a batch with the goals that other stored transitions achieved.
 
         Args:
             batch: transitions ``[B]``.
             rows: places ``[k]`` in the batch whose goals are replaced.
-            later: indices ``[k]`` in the buffer of the transitions that achieved the new goals.
+            indices: indices ``[k]`` in the buffer of the transitions that achieved the new goals.
         """
         batch, storage = batch.copy(), self._replay.storage
-        rows, later = rows.to(storage.device), later.to(storage.device)
-        goals = _columns(storage.get(later), self._achieved)
-        achieved = _columns(batch, self._achieved)[rows]
+        achieved = _columns(batch, self._achieved)
+        rows = rows.to(achieved.device)
+        achieved = achieved[rows]
+        goals = _columns(storage.get(indices.to(storage.device)), self._achieved).to(achieved)
         for key, columns in self._desired:
             for each in (key, unravel_key(("next", key))):
-                _replace(batch, each, rows, columns, goals)
-        for key, function in self._functions.items():
-            _replace(batch, key, rows, _ALL, function(achieved, goals))
+                entry = batch.get(each).clone()
+                relabeled = entry[rows]
+                relabeled[:, columns] = goals
+                entry[rows] = relabeled
+                batch.set(each, entry)
+        for name, function in self._functions.items():
+            entry = batch.get(name).clone()
+            entry[rows] = function(achieved, goals).to(entry).reshape(len(rows), -1)
+            batch.set(name, entry)
         return batch
 
-    def _draw_later(self, steps: list[int], uniform: list[float]) -> list[int]:
-        """Return the indices of the steps u for stored transitions, by uniform numbers below 1."""
-        written, capacity, strategy = self._replay.write_count, self._capacity, self._strategy
+    def _draw_indices(self, steps: list[int], uniform: list[float]) -> list[int]:
+        """Return the index of the step u for the index of each step t, by numbers below 1."""
+        written, capacity = self._replay.write_count, self._capacity
         drawn = []
-        for index, number in zip(steps, uniform, strict=True):
-            episode, first = self._episodes[index], -1
-            if strategy == "future":
-                first = bisect_left(episode, written - 1 - (written - 1 - index) % capacity)
-            elif strategy == "episode":
-                first = bisect_left(episode, written - capacity)
-            choices = len(episode) - first if first >= 0 else 1
-            drawn.append(episode[first + int(number * choices)] % capacity)
+        for index, x in zip(steps, uniform, strict=True):
+            episode, place = self._episodes[index], -1  # of the last step
+            if self._strategy != "final":
+                number = written - 1 - (written - 1 - index) % capacity  # of the step t
+                oldest = number if self._strategy == "future" else written - capacity
+                first = bisect_left(episode, oldest)
+                place = first + int(x * (len(episode) - first))
+            drawn.append(episode[place] % capacity)
         return drawn
 
     def _check_rewards(self) -> None:
@@ -195,23 +220,12 @@ class HindsightTransform(Transform):
             differs = ~torch.isclose(found, computed, rtol=1e-4, atol=1e-5)
             if differs.any():
                 row = int(differs.any(-1).nonzero()[0])
-                text = "it depends on more than goals: leave out what changes it, or replay.goals"
+                text = "it depends on more than goals, or on their rounding to float32"
                 raise RunError(
                     f"replay.goals: {key[1]!r} of transition {row + 1} is {found[row].tolist()}, "
                     f"but {computed[row].tolist()} when computed from its goals: {text}"
                 )
         self._is_checked = True
-
-
-def _replace(
-    batch: TensorDictBase, key: NestedKey, rows: Tensor, columns: Any, values: Tensor
-) -> None:
-    """Replace columns of some transitions in an entry of a batch."""
-    entry = batch.get(key).clone()
-    entry[rows.unsqueeze(-1), torch.arange(entry.shape[-1], device=entry.device)[columns]] = (
-        values.to(entry)
-    )
-    batch.set(key, entry)
 
 
 def _columns(transitions: TensorDictBase, place: GoalColumns) -> Tensor:

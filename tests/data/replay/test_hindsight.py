@@ -15,7 +15,7 @@ from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 
 from rlkit_sac.data import HindsightTransform, PrioritizedSampler, make_replay_buffer
 from rlkit_sac.data.replay.hindsight import Strategy
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import BatchError, ConfigError, RunError
 
 NUM_ENVS, CAPACITY, NEAR = 3, 150, 0.5
 #: Columns of a vector observation: two of the state, the achieved goal, the desired goal.
@@ -106,7 +106,7 @@ def test_the_steps_of_goals_are_those_of_the_strategy(strategy: Strategy, frames
             "episode": steps,
         }[strategy]
         uniform = [(k + 0.5) / len(later) for k in range(len(later))]
-        found = transform._draw_later([index] * len(later), uniform)
+        found = transform._draw_indices([index] * len(later), uniform)
         assert found == later
 
 
@@ -194,6 +194,65 @@ def test_every_buffer_of_single_transitions_has_the_same_goals(kind: str) -> Non
     assert (transform(batch) == expected).all()
 
 
+def test_a_buffer_that_was_loaded_has_the_same_goals() -> None:
+    recording = recorded(131, seed=3)
+    buffers = [
+        TensorDictReplayBuffer(storage=LazyTensorStorage(CAPACITY), batch_size=64) for _ in "ab"
+    ]
+    for replay in buffers:
+        replay.append_transform(_hindsight(replay, strategy="final"))
+    for step in recording:
+        buffers[0].extend(step)
+    buffers[1].load_state_dict(buffers[0].state_dict())
+    batches = []
+    for replay in buffers:
+        torch.manual_seed(0)
+        batches.append(replay.sample())
+    assert (batches[0] == batches[1]).all()
+
+
+@pytest.mark.parametrize("shape", [(), (3, 2)])
+def test_goals_may_be_entries_of_their_own_in_any_shape(shape: tuple[int, ...]) -> None:
+    replay = TensorDictReplayBuffer(storage=LazyTensorStorage(50), batch_size=20)
+    goal = torch.zeros(10, *shape or (1,)) + torch.arange(10.0).reshape(
+        10, *(1 for _ in shape or "g")
+    )
+    distance = lambda achieved, desired: (achieved - desired).abs().flatten(1).sum(-1)  # noqa: E731
+    replay.append_transform(HindsightTransform(replay, distance, her_ratio=1.0, strategy="final"))
+    after = TensorDict(achieved_goal=goal + 1, desired_goal=-goal, batch_size=[10])
+    after["reward"] = distance(goal + 1, -goal).unsqueeze(-1)
+    after["done"] = torch.zeros(10, 1, dtype=torch.bool)
+    steps = TensorDict(achieved_goal=goal, desired_goal=-goal, next=after, batch_size=[10])
+    replay.extend(steps.set(("collector", "traj_ids"), torch.zeros(10, dtype=torch.int64)))
+    batch = replay.sample()
+    assert (batch["desired_goal"] == 10).all()
+    per_number = batch["next", "reward"].flatten() / goal[0].numel()
+    assert torch.equal(per_number, 9.0 - batch["index"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frames: frames.exclude("collector"), "wanted [n] with the entry"),
+        (lambda frames: frames.reshape(5, 2), "have the shape [5, 2]; wanted [n]"),
+    ],
+)
+def test_transitions_in_another_form_are_refused(change, words: str) -> None:
+    frames = recorded(10)[:, 0]
+    replay = TensorDictReplayBuffer(storage=LazyTensorStorage(50), batch_size=20)
+    replay.append_transform(_hindsight(replay))
+    with pytest.raises(BatchError) as caught:
+        replay.extend(change(frames))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"strategy": "Future"}, {"her_ratio": 4.0}])
+def test_other_strategies_and_ratios_are_refused(options: dict[str, Any]) -> None:
+    replay = TensorDictReplayBuffer(storage=LazyTensorStorage(50), batch_size=20)
+    with pytest.raises(ConfigError):
+        _hindsight(replay, **options)
+
+
 def test_prior_transitions_of_a_share_keep_their_goals() -> None:
     prior, recording = recorded(20, seed=4).reshape(-1), recorded(30, seed=5)
     replay = make_replay_buffer(
@@ -219,7 +278,7 @@ def test_episodes_after_a_cut_are_others() -> None:
     transform.mark_gap()
     for step in frames:
         replay.extend(step)
-    assert set(transform._draw_later(list(range(12)), [0.0] * 12)) <= set(range(12))
+    assert set(transform._draw_indices(list(range(12)), [0.0] * 12)) <= set(range(12))
 
 
 @pytest.mark.parametrize(("key", "change"), [("reward", 2.0), ("terminated", 0)])
