@@ -117,6 +117,7 @@ def change(key: str, function: Callable[[Any], Any]) -> Callable[[Episode], Any]
         (change("rewards", lambda x: x[1:]), "10 rewards"),
         (change("actions", lambda x: [5.0 * y for y in x]), "the action is array([-"),
         (change("observations", lambda x: [y[:2] for y in x]), "has the shape [2], wanted [3]"),
+        (change("actions", lambda x: [np.tile(y, 2) for y in x]), "cannot reshape array of size 2"),
         (change("terminations", lambda x: [True] * len(x)), "it ends before its last step"),
         (lambda episode: {"actions": episode["actions"]}, "KeyError: 'observations'"),
     ],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from rlkit_sac.analysis import final_performance, load_runs
+from rlkit_sac.envs.agent_env import _read_success
 from tests.recipes.running import DISCRETE, HYBRID, SAC, Recipe
 
 TASK = ["--env.id", "tests.envs.goals:reach"]
@@ -36,6 +39,21 @@ def test_a_run_learns_from_other_goals_and_knows_success(
     assert evaluations["success_rate"].between(0, 1).all()
     table = final_performance(evaluations, column="success_rate")
     assert table["mean"].item() == evaluations["success_rate"].iloc[-1]
+
+
+@pytest.mark.parametrize(
+    ("info", "success"),
+    [
+        ({"is_success": np.float32(1)}, 1),
+        ({"is_success": None, "success": np.array([False])}, 0),
+        ({"success": np.array([True, True])}, -1),
+        ({"is_success": "no"}, -1),
+        ({"is_success": float("nan")}, -1),
+        ({}, -1),
+    ],
+)
+def test_success_is_one_number(info: dict[str, Any], success: int) -> None:
+    assert _read_success(info) == success
 
 
 def test_a_success_rate_ends_a_run(workplace: Path) -> None:
