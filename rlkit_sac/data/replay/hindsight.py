@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -61,7 +61,7 @@ class HindsightTransform(Transform):
         desired: entries and columns of the desired goal. Default: the entry ``desired_goal``.
 
     Raises:
-        ConfigError: for another strategy or ratio, or a buffer without TensorDicts.
+        ConfigError: for a ratio out of its range, or another kind of buffer.
         BatchError: by ``extend``, for transitions without ``("collector", "traj_ids")``, or in more
             dimensions than one.
         RunError: when sampled, if stored rewards are not those of the function.
@@ -105,9 +105,8 @@ class HindsightTransform(Transform):
     ) -> None:
         super().__init__()
         check_number("her_ratio", her_ratio, above=-1e-9, below=1 + 1e-9)
-        if strategy not in get_args(Strategy) or not isinstance(replay, TensorDictReplayBuffer):
-            text = f"one of {get_args(Strategy)} and a TensorDictReplayBuffer"
-            raise ConfigError(f"got {strategy!r} and {type(replay).__name__}, wanted {text}")
+        if not isinstance(replay, TensorDictReplayBuffer):
+            raise ConfigError(f"use a TensorDictReplayBuffer, got a {type(replay).__name__}")
         self._replay, self._capacity = replay, replay.storage.max_size
         self._functions = {("next", "reward"): reward_function}
         if terminated_function is not None:
@@ -199,13 +198,11 @@ class HindsightTransform(Transform):
         written, capacity = self._replay.write_count, self._capacity
         drawn = []
         for index, x in zip(steps, uniform, strict=True):
-            episode, place = self._episodes[index], -1  # of the last step
-            if self._strategy != "final":
-                number = written - 1 - (written - 1 - index) % capacity  # of the step t
-                oldest = number if self._strategy == "future" else written - capacity
-                first = bisect_left(episode, oldest)
-                place = first + int(x * (len(episode) - first))
-            drawn.append(episode[place] % capacity)
+            episode = self._episodes[index]
+            number = written - 1 - (written - 1 - index) % capacity  # of the step t
+            oldest = {"future": number, "final": episode[-1], "episode": written - capacity}
+            first = bisect_left(episode, oldest[self._strategy])
+            drawn.append(episode[first + int(x * (len(episode) - first))] % capacity)
         return drawn
 
     def _check_rewards(self) -> None:

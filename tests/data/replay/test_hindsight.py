@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 from tensordict import TensorDict, TensorDictBase
-from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
+from torchrl.data import LazyTensorStorage, ReplayBuffer, TensorDictReplayBuffer
 
 from rlkit_sac.data import HindsightTransform, PrioritizedSampler, make_replay_buffer
 from rlkit_sac.data.replay.hindsight import Strategy
@@ -246,11 +246,11 @@ def test_transitions_in_another_form_are_refused(change, words: str) -> None:
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{"strategy": "Future"}, {"her_ratio": 4.0}])
-def test_other_strategies_and_ratios_are_refused(options: dict[str, Any]) -> None:
-    replay = TensorDictReplayBuffer(storage=LazyTensorStorage(50), batch_size=20)
-    with pytest.raises(ConfigError):
-        _hindsight(replay, **options)
+def test_other_ratios_and_buffers_are_refused() -> None:
+    with pytest.raises(ConfigError, match="her_ratio is 4"):
+        _hindsight(TensorDictReplayBuffer(storage=LazyTensorStorage(50)), her_ratio=4.0)
+    with pytest.raises(ConfigError, match="use a TensorDictReplayBuffer, got a ReplayBuffer"):
+        _hindsight(ReplayBuffer(storage=LazyTensorStorage(50)))
 
 
 def test_prior_transitions_of_a_share_keep_their_goals() -> None:
@@ -303,7 +303,7 @@ def test_stored_rewards_that_depend_on_more_than_goals_are_refused(key: str, cha
     assert line.startswith(f"replay.goals: {key!r} of transition {row + 1} is [")
 
 
-def _hindsight(replay: TensorDictReplayBuffer, **options: Any) -> HindsightTransform:
+def _hindsight(replay: Any, **options: Any) -> HindsightTransform:
     return HindsightTransform(
         replay,
         reward,
