@@ -140,18 +140,17 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
         ConfigError: with one line for each problem, or if ``config.yaml`` cannot be read.
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
-    evaluation, solved = config.evaluation, []
+    solved, limits = [], {"stop_at": "return_mean", "stop_at_success": "success_rate"}
     with prefix_errors(f"cannot resume from {folder}"):
-        if info["status"] == "finished":
-            rows = read_evaluations(run_path)
-            last = rows[rows["frames"] == frames].reindex(columns=["return_mean", "success_rate"])
-            limits = {"stop_at": "return_mean", "stop_at_success": "success_rate"}
-            solved = [
-                f"{folder} is at the {column} {limit} already: raise evaluation.{name}"
-                for name, column in limits.items()
-                if (limit := getattr(evaluation, name)) is not None
-                and (last[column] >= limit).any()
-            ]
+        for name, column in limits.items():
+            limit = getattr(config.evaluation, name)
+            if limit is not None and info["status"] == "finished":
+                rows = read_evaluations(run_path)
+                if (
+                    rows.reindex(columns=[column])[column][rows["frames"] == frames] >= limit
+                ).any():
+                    text = f"is at the {column} {limit} already: raise evaluation.{name}"
+                    solved.append(f"{folder} {text}")
     options = flat_config(config)
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
