@@ -32,8 +32,9 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
             desired goals ``[n, G]``. Needed for an environment of TorchRL.
 
     Raises:
-        ConfigError: if the task has no goals, its observation leaves one out, or no function
-            computes rewards.
+        ConfigError: if the task has no goals, they are no numbers, its observation leaves one out,
+            or no function computes rewards.
+        RunError: by the functions, if the task's own raise an exception.
     """
     task: Any = adapted_task(env) or gym_envs(env)[0]
     read = [task.observe] if task.critic is None else [task.observe, task.critic]

@@ -83,6 +83,7 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
         ("sac", STACKS),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
+        ("sac", ["--env.id", "tests.envs.goals:reach", "--replay.goals", "future"]),
         ("discrete_sac", []),
         ("discrete_sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("hybrid_sac", []),
