@@ -67,6 +67,8 @@ class SpeedConfig:
     for HalfCheetah-v5 or CartPole-v1."""
     num_threads: PositiveInt = 1
     """CPU threads of each system, and the cores it may use."""
+    device: str = "cpu"
+    """Device of rlkit_sac and torchrl; the others run on a CPU."""
     rounds: PositiveInt = 5
     """Rounds, in which each system runs once."""
     frames: PositiveInt = 3_000
@@ -150,6 +152,7 @@ def timed_run(system: str, index: int, config: SpeedConfig) -> dict[str, Any]:
     command = [interpreter(system, config), str(PEERS / script), "--task", config.played_task]
     command += ["--frames", str(config.frames), "--warmup", str(warmup)]
     command += ["--num_threads", str(config.num_threads), "--seed", str(index)]
+    command += ["--device", config.device]
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

@@ -199,6 +199,7 @@ def make_update(
         target_updater=SoftUpdate(loss_module, tau=config.target_update_tau),
         compile_from=compile_from,
         matmul_precision=config.matmul_precision,
+        cuda_graph=config.cuda_graph,
     )
 
 

@@ -108,3 +108,20 @@ def test_updates_from_images_are_timed_with_an_encoder_each_and_one_of_all(tmp_p
     rounds = pd.read_csv(tmp_path / "times.csv")
     assert list(rounds.columns) == ["side", "round", "shift_ms", "apart_ms", "shared_ms"]
     assert [row[0] for row in table(done.stdout, "side")] == ["10", "12"]
+
+
+@pytest.mark.slow
+def test_every_part_for_a_gpu_runs(tmp_path: Path) -> None:
+    small = "--device cpu --frames 1200 --num_envs 16 --rounds 2 --seconds 3600"
+    done = run("gpu", *small.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    figures = pd.read_csv(tmp_path / "gpu.csv").set_index(["part", "figure"])["value"]
+    assert figures.notna().all(), figures
+    assert "passed" in figures["tests", "result"]
+    for loss in ("continuous", "discrete", "hybrid"):
+        assert float(figures[f"update {loss}", "compiled ms"]) > 0
+    for part in ("sac", "kl_prior_sac", "value_sac", "discrete_sac", "hybrid_sac", "acer"):
+        assert float(figures[part, "frames per second"]) > 0
+    for system in ("rlkit_sac", "torchrl"):
+        assert float(figures["HalfCheetah-v5", f"{system} frames per second"]) > 0
+    assert float(figures["PendulumEnv x 16", "frames per second"]) > 0

@@ -23,6 +23,7 @@ def run(name: str, settings: Settings, options: dict[str, Any]) -> None:
     options = options | {
         "collector.total_frames": settings.total_frames,
         "num_threads": settings.num_threads,
+        "device": settings.device,
         "logging.progress": False,
         # Every run is evaluated and saved at its end: once is the least.
         "evaluation.interval": settings.total_frames,

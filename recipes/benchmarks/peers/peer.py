@@ -32,12 +32,14 @@ class Settings:
         total_frames: to train for.
         num_threads: of the CPU.
         seed: of everything.
+        device: of networks and replay, for ours and TorchRL's.
     """
 
     task: str
     total_frames: int
     num_threads: int
     seed: int
+    device: str
 
 
 def run_peer(train: Callable[[Settings], None], packages: Sequence[str]) -> None:
@@ -53,9 +55,11 @@ def run_peer(train: Callable[[Settings], None], packages: Sequence[str]) -> None
     parser.add_argument("--warmup", type=int, default=0, help="frames before them")
     parser.add_argument("--num_threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="of networks and replay")
     given = parser.parse_args()
     watch(given.task, warmup=given.warmup, frames=given.frames)
-    train(Settings(given.task, given.warmup + given.frames, given.num_threads, given.seed))
+    total_frames = given.warmup + given.frames
+    train(Settings(given.task, total_frames, given.num_threads, given.seed, given.device))
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{package} {version(package)}" for package in packages]
     seconds, cpu_seconds = measured[0]

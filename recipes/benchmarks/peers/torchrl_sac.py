@@ -25,7 +25,7 @@ def train(settings: Settings) -> None:
     )
     env = envs.TransformedEnv(envs.GymEnv(settings.task), transforms)
     env.set_seed(settings.seed)
-    action_spec = env.action_spec
+    action_spec = env.action_spec.to(settings.device)
     observation_dim, action_dim = env.observation_spec["observation"].shape[0], action_spec.shape[0]
 
     layers = {"num_cells": list(NUM_CELLS), "activation_class": nn.ReLU}
@@ -40,11 +40,11 @@ def train(settings: Settings) -> None:
         spec=action_spec,
         distribution_class=TanhNormal,
         distribution_kwargs={"low": action_spec.space.low, "high": action_spec.space.high},
-    )
+    ).to(settings.device)
     critic = ValueOperator(
         MLP(in_features=observation_dim + action_dim, out_features=1, **layers),
         in_keys=["action", "observation"],
-    )
+    ).to(settings.device)
     loss_module = SACLoss(actor, critic, loss_function="l2", action_spec=action_spec)
     loss_module.make_value_estimator(gamma=0.99)
     target_updater = SoftUpdate(loss_module, tau=0.005)
@@ -55,7 +55,7 @@ def train(settings: Settings) -> None:
     ]
 
     replay = TensorDictReplayBuffer(
-        storage=LazyTensorStorage(REPLAY_CAPACITY), batch_size=BATCH_SIZE
+        storage=LazyTensorStorage(REPLAY_CAPACITY, device=settings.device), batch_size=BATCH_SIZE
     )
     collector = Collector(
         env,
@@ -63,7 +63,9 @@ def train(settings: Settings) -> None:
         frames_per_batch=1,
         total_frames=settings.total_frames,
         init_random_frames=LEARNING_STARTS,
-        device="cpu",
+        env_device="cpu",
+        policy_device=settings.device,
+        storing_device=settings.device,
     )
     for index, batch in enumerate(collector):
         replay.extend(batch.reshape(-1))
