@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from torch.optim import RMSprop
+from torch.optim import Adam, Optimizer, RMSprop
 from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
@@ -33,6 +33,7 @@ from rlkit_sac.config import (
     BaseRunConfig,
     EnvConfig,
     EvaluationConfig,
+    NormalizationConfig,
 )
 from rlkit_sac.data import TrajectorySampler, example_transition, random_shift
 from rlkit_sac.objectives import ACERLoss
@@ -49,6 +50,7 @@ class ACERConfig(BaseRunConfig):
     )
     replay: ACERReplayConfig = field(default_factory=ACERReplayConfig)
     network: ACERNetworkConfig = field(default_factory=ACERNetworkConfig)
+    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: ACERLossConfig = field(default_factory=lambda: ACERLossConfig(reward_scale=0.1))
     update: ACERUpdateConfig = field(default_factory=ACERUpdateConfig)
     evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10_000))
@@ -145,16 +147,19 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
         burn_in=config.replay.burn_in,
         diagnostics=True,
         **config.loss.arguments(),
+        **runs.make_normalizers(config.normalization, env, gamma=config.loss.gamma),
     )
     loss_module.set_keys(action_mask=envs.action_mask_key(env))
 
     # One optimizer for all networks; the target network is the average policy.
-    optimizer = RMSprop(
-        loss_module.parameters(),
-        lr=config.update.lr,
-        alpha=config.update.rmsprop_alpha,
-        eps=config.update.rmsprop_eps,
-    )
+    parameters, lr = loss_module.parameters(), config.update.lr
+    optimizer: Optimizer
+    if config.update.optimizer == "adam":
+        fused = device.type in ("cpu", "cuda")
+        optimizer = Adam(parameters, lr=lr, eps=config.update.adam_eps, fused=fused)
+    else:
+        alpha, eps = config.update.rmsprop_alpha, config.update.rmsprop_eps
+        optimizer = RMSprop(parameters, lr=lr, alpha=alpha, eps=eps)
     update = Update(
         loss_module,
         {"all": optimizer},
@@ -216,6 +221,8 @@ def main(config: ACERConfig, session: runs.Session | None = None) -> Path:
                     loss_module.on_policy = not config.workers.is_async
                     run.updated(update(segments))
                 loss_module.on_policy = False
+                # Only now, since the on-policy update is of the policy that acted.
+                loss_module.update_normalizers(batch)
                 for _ in range(replays.due(len(replay))):
                     sample = random_shift(replay.sample(), layout, config.update.random_shift)
                     run.updated(update(sample))

@@ -83,11 +83,16 @@ class ACERNetworkConfig(GaussianHeadConfig):
     """Number of sampled actions over which the stochastic dueling network averages the advantage,
     for continuous actions."""
 
+    critic_layer_norm: bool = False
+    """Layer normalization of the critic's hidden layers, before the activation."""
+
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         yield from super().errors()
         if self.shared_trunk and not self.num_cells:
             yield "num_cells", "must not be empty where shared_trunk is true, got []"
+        if self.shared_trunk and self.critic_layer_norm:
+            yield "critic_layer_norm", "must be false where shared_trunk is true, got true"
 
     def head_arguments(self, kind: ActionKind) -> dict[str, Any]:
         """Return the keyword arguments of the actor.
@@ -96,12 +101,13 @@ class ACERNetworkConfig(GaussianHeadConfig):
             kind: the kind of the actions.
         """
         arguments = self.layer_arguments().items()
-        omitted = ("num_samples", "shared_trunk", *(["log_std"] if kind == "discrete" else []))
-        return {name: value for name, value in arguments if not name.startswith(omitted)}
+        omitted = ["num_samples", "shared_trunk", "critic", *["log_std"] * (kind == "discrete")]
+        return {name: value for name, value in arguments if not name.startswith((*omitted,))}
 
     def perceptron_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of a critic."""
-        return {"num_cells": self.num_cells, "activation": self.activation}
+        layers = {"num_cells": self.num_cells, "activation": self.activation}
+        return {**layers, "layer_norm": self.critic_layer_norm}
 
 
 @dataclass
@@ -153,8 +159,11 @@ class ACERUpdateConfig(StepConfig):
     [('n_times_replay', 'must be a whole number unless poisson is true, got 1.5')]
     """
 
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    """Optimizer of all networks together."""
+
     lr: PositiveFloat = 7e-4
-    """Learning rate of RMSprop."""
+    """Learning rate."""
 
     rmsprop_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.99
     """Decay of RMSprop's mean of squared gradients."""

@@ -205,7 +205,9 @@ def read_values(
 def _options_adapter(hints: tuple[tuple[str, Any], ...]) -> TypeAdapter[dict[str, Any]]:
     make: Any = TypedDict
     options = make("Options", dict(hints), total=False)
-    options.__pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    options.__pydantic_config__ = ConfigDict(
+        strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
+    )
     return TypeAdapter(options)
 
 

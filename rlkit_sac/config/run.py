@@ -274,6 +274,13 @@ class BaseRunConfig:
         if self.workers.is_async and self.env.frame_stack > 1:
             text = "must be sync where env.frame_stack is above 1, which joins consecutive batches"
             yield "workers.mode", text
+        normalization = getattr(self, "normalization", None)
+        if self.workers.is_async and normalization is not None and normalization.rewards:
+            # The returns of an environment would be mixed with the returns of another worker's.
+            text = "must be false where workers.mode is async"
+            if getattr(self.network, "critic_atoms", None):
+                text += ", and network.critic_atoms null then"
+            yield "normalization.rewards", text
 
     def planned_updates(self) -> float:
         """Return the approximate number of updates in the run; infinity if it is not known."""
@@ -326,7 +333,3 @@ class RunConfig(BaseRunConfig):
             names = ", ".join(name for name, needed in needs_one.items() if needed)
             if names:
                 yield "replay.n_steps", f"must be 1 with {names}, got {self.replay.n_steps}"
-        if self.workers.is_async and self.normalization.rewards:
-            # The returns of an environment would be mixed with the returns of another worker's.
-            text = "must be false where workers.mode is async, and network.critic_atoms null then"
-            yield "normalization.rewards", text

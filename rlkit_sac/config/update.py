@@ -31,6 +31,9 @@ class StepConfig:
     target_update_tau: Annotated[float, Field(gt=0, le=1)] = 0.005
     """Polyak rate tau of the target networks."""
 
+    adam_eps: PositiveFloat = 1e-8
+    """Term added to Adam's denominator."""
+
     matmul_precision: MatmulPrecision = "auto"
     """Float32 matrix products on a CPU: exact is PyTorch's default, auto is as precise and often
     faster. bfloat16 also rounds the factors of hidden layers in compiled updates, on processors
@@ -92,9 +95,6 @@ class UpdateConfig(StepConfig):
     recompute: bool | list[str] = False
     """Compute the losses again for each step of order, or before the named steps, instead of once
     for all steps."""
-
-    adam_eps: PositiveFloat = 1e-8
-    """Term added to Adam's denominator."""
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of an :class:`~rlkit_sac.updates.Update`."""

@@ -90,6 +90,7 @@ def state_critic(
     *,
     num_cells: Sequence[int] = (256, 256),
     activation: str = "relu",
+    layer_norm: bool = False,
     reward_dim: int = 1,
     output_init: float | None = None,
     memory: MemoryOptions | None = None,
@@ -104,6 +105,7 @@ def state_critic(
             :class:`~rlkit_sac.modules.EncoderOptions` of images.
         num_cells: widths of the hidden layers.
         activation: one of :data:`rlkit_sac.modules.layers.ACTIVATIONS`.
+        layer_norm: normalize the outputs of each hidden layer, before the activation.
         reward_dim: number of reward dimensions, one value each.
         output_init: weights and biases of the last layer are drawn uniformly from
             ``[-output_init, output_init]``; ``None`` (default) for PyTorch's initialization.
@@ -117,7 +119,8 @@ def state_critic(
     torch.Size([5, 1])
     """
     state = state_inputs(observation_dim, memory, "value")
-    network = perceptron(state.size, reward_dim, num_cells, activation, output_init=output_init)
+    layers: dict[str, Any] = {"layer_norm": layer_norm, "output_init": output_init}
+    network = perceptron(state.size, reward_dim, num_cells, activation, **layers)
     return state.precede(TensorDictModule(network, state.keys, ["state_value"]))
 
 

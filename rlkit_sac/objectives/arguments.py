@@ -47,6 +47,16 @@ class LossOptions:
     diagnostics: bool = False
     """Add statistics of the critics to the output."""
 
+    observation_normalizer: ObservationNormalizer | None = None
+    """Normalizes the observations of networks and policy; ``update_normalizers()`` updates it."""
+
+    critic_normalizer: ObservationNormalizer | None = None
+    """A normalizer for critics that read another entry than the policy."""
+
+    reward_normalizer: RewardNormalizer | None = None
+    """Normalizes the rewards in the targets, before ``reward_scale``; ``update_normalizers()``
+    updates it, too."""
+
     def __post_init__(self) -> None:
         hints = get_type_hints(LossOptions, include_extras=True)
         check_values(hints, {name: getattr(self, name) for name in hints})
@@ -75,16 +85,6 @@ class SACOptions(LossOptions):
     action_spec: TensorSpec | None = None
     """Spec of one action, or the composite spec of the environment. Default: the actor's spec.
     Without a spec, the critics' output determines the number of discrete actions."""
-
-    observation_normalizer: ObservationNormalizer | None = None
-    """Normalizes the observations of networks and policy; ``update_normalizers()`` updates it."""
-
-    critic_normalizer: ObservationNormalizer | None = None
-    """A normalizer for critics that read another entry than the policy."""
-
-    reward_normalizer: RewardNormalizer | None = None
-    """Normalizes the rewards in the targets, before ``reward_scale``; ``update_normalizers()``
-    updates it, too."""
 
     deactivate_vmap: bool = False
     """Call the critics one after another."""

@@ -22,13 +22,12 @@ from rlkit_sac.config.options import UnitFloat, check_values
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.modules.memory import Memory, policy_states
-from rlkit_sac.modules.normalization import ObservationNormalizer
 from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
 from rlkit_sac.objectives.checks import check_input_width
 from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
-from rlkit_sac.valid_steps import read_step_entry, valid_steps
+from rlkit_sac.valid_steps import TRAJECTORY, read_step_entry, valid_steps
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
@@ -102,6 +101,9 @@ class LossContract(LossModule):
         self.reduction, self.scalar_output_mode = options.reduction, options.scalar_output_mode
         self.use_prioritized_weights = options.use_prioritized_weights
         self.burn_in, self.diagnostics = options.burn_in, options.diagnostics
+        self.observation_normalizer = options.observation_normalizer
+        self.critic_normalizer = options.critic_normalizer
+        self.reward_normalizer = options.reward_normalizer
         if self.reduction == "none" and self.scalar_output_mode is None:
             warnings.warn(
                 "reduction='none' gives losses of the batch's shape, beside which a TensorDict "
@@ -247,11 +249,22 @@ class LossContract(LossModule):
 
     def _normalize_states(self, states: TensorDictBase) -> TensorDictBase:
         """Return states with normalized observations."""
-        for name in ("observation_normalizer", "critic_normalizer"):
-            normalizer: ObservationNormalizer | None = getattr(self, name, None)
+        for normalizer in (self.observation_normalizer, self.critic_normalizer):
             if normalizer is not None and normalizer.key in states.keys():  # noqa: SIM118
                 states = normalizer.normalize_states(states)
         return states
+
+    def _reward_and_steps(self, batch: TensorDictBase) -> tuple[Tensor, Tensor | None]:
+        """Return scaled rewards ``[*, M]``, and their numbers of frames ``[*, 1]`` or ``None``."""
+        keys = self.tensor_keys
+        reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
+        if steps is not None:
+            if "gamma" in self._buffers:
+                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
+            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
+        if self.reward_normalizer is not None:
+            reward = self.reward_normalizer(reward, steps)
+        return self.reward_scale * reward, steps
 
     def _encode(
         self,
@@ -339,6 +352,8 @@ class LossContract(LossModule):
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training; a compiled update uses it without recompilation.
 
+        The reward normalizer follows ``gamma``.
+
         Args:
             option: ``gamma``, ``reward_scale``, or another option in :attr:`scalars`.
             value: the new number.
@@ -349,12 +364,31 @@ class LossContract(LossModule):
         if option not in self.scalars or not hasattr(self, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
         check_values({option: self.scalars[option]}, {option: value})
+        if option == "gamma" and self.reward_normalizer is not None:
+            self.reward_normalizer.gamma = float(value)
         current = getattr(self, option)
         if isinstance(current, Tensor):
             current.fill_(value)
             return
         delattr(self, option)  # a tensor takes its place, whose current value a graph reads
         self.register_buffer(option, self._reference.detach().new_full((), value), persistent=False)
+
+    def update_normalizers(self, batch: TensorDictBase) -> None:
+        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
+
+        Steps that ``("collector", "mask")`` excludes and steps of the trajectory -1 are left out.
+        """
+        keys, outcome = self.tensor_keys, batch.get("next")
+        masks, trajectories = self._loss_mask_keys(), batch.get(TRAJECTORY, None)
+        absent = trajectories is not None and trajectories.is_cpu and bool((trajectories < 0).any())
+        masked = absent or any(batch.get(key, None) is not None for key in masks)
+        valid = valid_steps(batch, masks) if masked else None
+        states = batch if valid is None else batch[valid]
+        for normalizer in (self.observation_normalizer, self.critic_normalizer):
+            if normalizer is not None:
+                normalizer.update(states.get(normalizer.key))
+        if self.reward_normalizer is not None:
+            self.reward_normalizer.update(outcome.get(keys.reward), outcome.get(keys.done), valid)
 
     def _set_gamma(self, gamma: float | None) -> None:
         """Set the discount of the targets, unless it is ``None``."""

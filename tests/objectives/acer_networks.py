@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from rlkit_sac.modules import (
+    ObservationNormalizer,
+    RewardNormalizer,
     StochasticDuelingNetwork,
     action_value_critic,
     categorical_actor,
@@ -148,6 +150,34 @@ def make_segments(kind: str, *batch: int, cuts: float = 0.3, padded: bool = True
     if padded:
         segments["collector", "mask"] = pad(segments)
     return segments
+
+
+def make_normalizers() -> dict[str, nn.Module]:
+    """Normalizers by the names of a loss's arguments, as if they had seen eight frames."""
+    observation = ObservationNormalizer(OBSERVATION_DIM, clip=1.0)
+    reward = RewardNormalizer(0.9, clip=0.8, bounded=True)
+    for statistics in (observation.statistics, reward.statistics):
+        statistics.count.fill_(8)
+        statistics.mean.copy_(torch.randn_like(statistics.mean))
+        statistics.deviations.copy_(8 * torch.rand_like(statistics.mean) + 2)
+    reward.largest.fill_(6.0)
+    return {"observation_normalizer": observation, "reward_normalizer": reward}
+
+
+def normalized_by_hand(
+    segments: TensorDict,
+    observation_normalizer: ObservationNormalizer,
+    reward_normalizer: RewardNormalizer,
+) -> TensorDict:
+    """What the normalizers above make of segments, from the formulas."""
+    found, seen = segments.clone(), observation_normalizer.statistics
+    for key in ("observation", ("next", "observation")):
+        deviation = (seen.deviations / 8 + 1e-8).sqrt()
+        found[key] = ((segments[key] - seen.mean) / deviation).clamp(-1, 1)
+    deviation = (reward_normalizer.statistics.deviations / 8 + 1e-8).sqrt().item()
+    divisor = max(deviation, 6.0 / 5)
+    found["next", "reward"] = (segments["next", "reward"] / divisor).clamp(-0.8, 0.8)
+    return found
 
 
 def pad(segments: TensorDict) -> Tensor:

@@ -21,7 +21,13 @@ from tests.objectives.acer_memory import (
     recurrent_networks,
     store_states,
 )
-from tests.objectives.acer_networks import NUM_ACTIONS, Noise, pad
+from tests.objectives.acer_networks import (
+    NUM_ACTIONS,
+    Noise,
+    make_normalizers,
+    normalized_by_hand,
+    pad,
+)
 from tests.objectives.acer_references import AcerOptions, reference
 
 KINDS = ["discrete", "continuous"]
@@ -38,18 +44,20 @@ def assert_equal(
     stored: bool,
     padded: bool,
     burn_in: int,
+    normalized: bool = False,
 ) -> None:
     rows, steps, noise = 4, 7, Noise()
+    normalizers = make_normalizers() if normalized else {}
     memory = memory | previous_action(kind)
-    loss = make_recurrent_acer(
-        kind, memory, shared=shared, sampler=noise, burn_in=burn_in, **options.of_loss()
-    )
+    arguments = {"sampler": noise, "burn_in": burn_in, **options.of_loss(), **normalizers}
+    loss = make_recurrent_acer(kind, memory, shared=shared, **arguments)
     data = make_rows(kind, rows, steps)
     if stored:
         store_states(data, loss)
     if padded:
         data["collector", "mask"] = pad(data)
-    nets, places = recurrent_networks(loss, data)
+    by_hand = normalized_by_hand(data, **normalizers) if normalized else data
+    nets, places = recurrent_networks(loss, by_hand)
     drawn = noise.fill(rows, steps - burn_in)
     wanted = reference(kind, nets, places, drawn, options)
     actor, critic = (
@@ -89,6 +97,15 @@ def test_losses_and_gradients_are_those_of_the_formulas(
     assert_equal(
         kind, memory, options, shared=shared, stored=stored, padded=padded, burn_in=burn_in
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_memories_and_heads_read_normalized_observations(kind: str, shared: bool) -> None:
+    torch.manual_seed(8)
+    options = AcerOptions("logits" if kind == "discrete" else "loc_var", 1.0, delta=0.01)
+    cases = {"shared": shared, "stored": True, "padded": True, "burn_in": 2, "normalized": True}
+    assert_equal(kind, GRU, options, **cases)
 
 
 # ------------------------------------------------------------------ another implementation

@@ -12,7 +12,9 @@ from tests.objectives.acer_networks import (
     Networks,
     Noise,
     make_acer,
+    make_normalizers,
     make_segments,
+    normalized_by_hand,
 )
 from tests.objectives.acer_references import AcerOptions, reference
 
@@ -49,7 +51,7 @@ def assert_equal(
 
 def parameters(loss: ACERLoss, nets: Networks) -> tuple[list[Tensor], list[Tensor]]:
     """Those of the loss in the order of the reference's."""
-    actor, critic = loss.policy().actor, loss.get_stateful_net("critic_network")
+    actor, critic = map(loss.get_stateful_net, ("actor_network", "critic_network"))
     own = list(actor.parameters()), list(critic.parameters())
     wanted = nets.actor_parameters(), nets.critic_parameters()
     torch.testing.assert_close(own, wanted, rtol=0, atol=0)
@@ -76,6 +78,24 @@ def test_coefficients(kind: str) -> None:
     options = AcerOptions(SPACES[kind][1], gamma=0.5, beta=0.3, policy_coef=2.0, critic_coef=3.0)
     for delta in (0.0, 0.1, 100.0):
         assert_equal(kind, replace(options, delta=delta), 3, 4)
+
+
+@pytest.mark.parametrize("on_policy", [False, True])
+@pytest.mark.parametrize("kind", SPACES)
+def test_normalized_observations_and_rewards(kind: str, on_policy: bool) -> None:
+    torch.manual_seed(5)
+    noise, normalizers = Noise(), make_normalizers()
+    options = AcerOptions(SPACES[kind][1], 1.0, on_policy, use_q_opc=True, delta=0.01)
+    loss, nets = make_acer(
+        kind, sampler=noise, reward_scale=0.1, **options.of_loss(), **normalizers
+    )
+    data = make_segments(kind, 4, 7)
+    by_hand, before = normalized_by_hand(data, **normalizers), data.clone()
+    by_hand["next", "reward"] *= 0.1  # after the normalization
+    wanted = reference(kind, nets, by_hand, noise.fill(4, 7), options)
+    wanted.assert_equal(loss(data), *parameters(loss, nets), **EXACT)
+    torch.testing.assert_close(data, before, rtol=0, atol=0, equal_nan=True)
+    assert normalizers["observation_normalizer"].statistics.count == 8
 
 
 @pytest.mark.parametrize("c", [0.0, 0.3, 1.0, 3.0, 10.0])

@@ -4,9 +4,12 @@ import shlex
 
 import pandas as pd
 import pytest
+import torch
 
 from rlkit_sac.modules import BehaviorPolicy
+from rlkit_sac.runs import export_policy, load_policy
 from tests.recipes.running import ACER, assert_policy_repeats_the_last_evaluation, each_case
+from tests.reliability.runs import newest, replay_of
 
 
 def test_a_run_logs_policy_critic_and_trust_region(workplace):
@@ -41,11 +44,15 @@ def test_continuous_actions_by_two_networks(workplace):
     )
 
 
+NORMALIZED = "--normalization.observations true --normalization.rewards bounded"
+ADAM = "--update.optimizer adam --network.critic_layer_norm true"
 HALVES = {
     "random frames": (40, "--env.id Pendulum-v1 --collector.init_random_frames 20"),
     "shared trunk": (40, "--network.shared_trunk true"),  # test_memory.py has a quick one
     "one environment": (40, "--env.num_envs 1 --update.schedules '{lr: {20: 0.001, 70: 0}}'"),
     "schedule": (40, "--loss.schedules '{beta: {20: 0.1, 60: 0}}'"),
+    "normalized, Adam, layer norm": (40, f"{NORMALIZED} {ADAM}"),
+    "normalized, continuous": (40, f"--env.id Pendulum-v1 {NORMALIZED} {ADAM}"),
 }
 
 
@@ -64,9 +71,54 @@ VARIANTS = {
     "sums of losses, files": "--loss.normalize_loss_by_steps false --update.lr 0.0001"
     " --replay.storage memmap --collector.t_max 20",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
+    "layer norm": "--env.id Pendulum-v1 --network.critic_layer_norm true",
+    "normalized memory": f"{NORMALIZED} --network.memory gru --replay.burn_in 1",
 }
 
 
 @each_case(VARIANTS)
 def test_variants_train(workplace, case):
     ACER.assert_trains(case)
+
+
+def test_statistics_are_of_the_frames_collected_and_the_policy_carries_them(workplace):
+    run = ACER.train("--collector.init_random_frames", "20", *NORMALIZED.split())
+    checkpoint = newest(run)
+    state, seen = checkpoint.state()["loss"], replay_of(run, checkpoint)['"observation"'].double()
+    statistics = {
+        name: state[f"observation_normalizer.statistics.{name}"]
+        for name in ("count", "mean", "deviations")
+    }
+    wanted = {"count": torch.tensor(120), "mean": seen.mean(0)}
+    wanted["deviations"] = 120 * seen.var(0, correction=0)
+    torch.testing.assert_close(statistics, wanted)
+    assert state["reward_normalizer.statistics.count"] == 120
+    assert_policy_repeats_the_last_evaluation(run)
+    policy = load_policy(run)
+    torch.testing.assert_close(policy.normalizer.statistics.mean, wanted["mean"])
+    export_policy(run, run / "policy.pt2", format="torch")
+    (exported,) = torch.export.load(run / "policy.pt2").module()(seen.float())
+    assert exported.tolist() == policy.act(seen.float().numpy()).tolist()
+
+
+def test_an_on_policy_update_is_of_the_policy_that_acted(workplace):
+    """The policy changes with the statistics alone, and always after the update."""
+    fixed = "--update.n_times_replay 0 --update.lr 1e-30 --normalization.observations true"
+    run = ACER.train(*fixed.split(), "--logging.interval", "120", "--checkpoint.interval", "120")
+    stored = replay_of(run, newest(run))['["behavior", "logits"]'].log_softmax(-1)
+    entropy = -(stored.exp() * stored).sum(-1).mean()
+    found = pd.read_csv(run / "metrics.csv")["entropy"].iloc[-1]
+    assert found == pytest.approx(float(entropy), rel=1e-6)
+
+
+BAD = {
+    "--network.critic_layer_norm true --network.shared_trunk true": "--network.critic_layer_norm: "
+    "must be false where shared_trunk is true",
+    "--workers.number 2 --workers.mode async --normalization.rewards true": "normalization.rewards:"
+    " must be false where workers.mode is async",
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.items(), ids=BAD.keys())
+def test_bad_input_stops_in_one_line_with_nothing_created(workplace, capsys, arguments, message):
+    ACER.assert_refused(capsys, workplace, arguments, message)

@@ -43,6 +43,20 @@ def test_an_update_is_a_bounded_step_of_rmsprop_and_a_move_of_the_average(
         torch.testing.assert_close(loss.state_dict(), plain.state_dict())
 
 
+def test_the_first_step_of_adam_has_the_size_of_the_learning_rate() -> None:
+    torch.manual_seed(0)
+    loss, _ = make_acer("discrete")
+    config = ACER.config("--update.optimizer", "adam", "--update.adam_eps", "0.1")
+    config.update.lr, config.update.max_grad_norm = 0.01, None
+    update, plain = update_of("acer", config, loss_module=loss), copy.deepcopy(loss)
+    segments, parameters = make_segments("discrete", 3, 4), list(plain.parameters())
+    out = plain(segments)
+    gradients = torch.autograd.grad(sum(out[name] for name in LOSSES), parameters)
+    update(segments)
+    for own, parameter, gradient in zip(loss.parameters(), parameters, gradients, strict=True):
+        torch.testing.assert_close(own, parameter - 0.01 * gradient / (gradient.abs() + 0.1))
+
+
 def test_all_losses_are_minimized_at_once_before_the_average_moves() -> None:
     loss, _ = make_acer("continuous")
     options = ("--update.matmul_precision", "exact", "--compile", "true", "--device", "cpu")

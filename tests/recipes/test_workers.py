@@ -30,6 +30,7 @@ ASYNC = [*WORKERS, "--workers.mode", "async", "--config", "published"]
 ROWS = "--replay.slice_length 6 --replay.burn_in 2 --replay.store_state true --replay.batch_size 4"
 GRU = ["--network.memory", "gru", *ROWS.split()]
 STACKS = ["--env.id", "tests/Dot-v0", "--env.frame_stack", "3", "--network.encoder_features", "8"]
+NORMALIZED = ["--normalization.observations", "true", "--normalization.rewards", "true"]
 ACER_GRU = ["--network.memory", "gru", "--replay.burn_in", "2", "--replay.store_state", "true"]
 
 
@@ -82,7 +83,7 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
         ("sac", ["--collector.frames_per_batch", "20"]),
         ("sac", STACKS),
         ("sac", [*GRU, "--collector.frames_per_batch", "12"]),
-        ("sac", ["--normalization.observations", "true", "--normalization.rewards", "true"]),
+        ("sac", NORMALIZED),
         ("sac", ["--env.id", "tests.envs.goals:reach", "--replay.goals", "future"]),
         ("discrete_sac", []),
         ("discrete_sac", [*GRU, "--collector.frames_per_batch", "12"]),
@@ -94,6 +95,7 @@ def assert_uninterrupted(recipe: str, *options: str) -> None:
         ("value_sac", [*GRU, "--collector.frames_per_batch", "12"]),
         ("acer", []),
         ("acer", ACER_GRU),
+        ("acer", NORMALIZED),
         ("acer", ["--env.id", "Pendulum-v1", "--collector.init_random_frames", "60"]),
     ],
 )

@@ -62,9 +62,9 @@ def masked(dim: int, **critic: Any) -> HybridSACLoss:
     return HybridSACLoss(actor, critics, parameter_mask=[[True], [False]], mask_critics=True)
 
 
-def gaussian_behavior(dim: int) -> ACERLoss:
+def gaussian_behavior(dim: int, **options: Any) -> ACERLoss:
     critic = StochasticDuelingNetwork(state_critic(dim), state_action_critic(dim, 1))
-    return ACERLoss(gaussian_actor(dim, 1, **CELLS), critic)
+    return ACERLoss(gaussian_actor(dim, 1, **CELLS), critic, **options)
 
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -81,6 +81,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "gaussian behavior": gaussian_behavior,
     "shared trunk": lambda dim: ACERLoss(actor_critic=categorical_actor_critic(dim, 2, **CELLS)),
     "normalized": lambda dim: continuous(dim, observation_normalizer=ObservationNormalizer(dim)),
+    "normalized behavior": lambda dim: gaussian_behavior(
+        dim, observation_normalizer=ObservationNormalizer(dim)
+    ),
     "normalized hybrid": lambda dim: hybrid(
         dim, observation_normalizer=ObservationNormalizer(dim, clip=2.0)
     ),

@@ -44,7 +44,7 @@ SPACES = {
     kind: ["tuple", "dict", "both"]
     if kind in ("hybrid", "wide critics", "masked critics", "normalized hybrid")
     else OF_BOXES
-    if kind in ("tanh-Gaussian", "normalized", "gaussian behavior")
+    if kind in ("tanh-Gaussian", "normalized", "gaussian behavior", "normalized behavior")
     else OF_INDICES
     for kind in KINDS
 }

@@ -52,6 +52,7 @@ CASES = {
     "weighted rewards": ("dict", "two boxes"),
     "categorical behavior": ("box", "discrete"),
     "gaussian behavior": ("number", "nested box"),
+    "normalized behavior": ("box", "box"),
     "shared trunk": ("box", "choices"),
 }
 # Kinds that see some entries of the observation alone.

@@ -254,7 +254,7 @@ class ACERLoss(SegmentLoss):
         """
         segments = self._read(tensordict, self.on_policy if on_policy is None else on_policy)
         batch, cut, valid = segments.batch, segments.cut, segments.valid
-        states, keys = segments.states, self.tensor_keys
+        states, keys = self._normalize_states(segments.states), self.tensor_keys
         average = self._average_policy(states)
         with (
             self.actor_network_params.to_module(self.actor_network, preserve_module_state=False),
@@ -264,10 +264,10 @@ class ACERLoss(SegmentLoss):
             is_discrete = self.kind == "discrete"
             make_terms = self._categorical_terms if is_discrete else self._gaussian_terms
             terms: ACERTerms = make_terms(segments, states, policy, average)
-            next_value = self._next_value(segments.next_states)
+            next_value = self._next_value(self._normalize_states(segments.next_states))
         terminated = batch.get(("next", keys.terminated)).bool().squeeze(-1)
         next_value = next_value.masked_fill(terminated, 0.0)
-        reward = self.reward_scale * batch.get(("next", keys.reward)).detach().squeeze(-1)
+        reward = self._reward_and_steps(batch)[0].detach().squeeze(-1)
         value, q, gamma = terms.value.detach(), terms.q.detach(), self.gamma
         trace = F.retrace_coefficient(terms.log_ratio, terms.action_dim)
         q_ret = advantage_target = F.retrace_return(

@@ -16,7 +16,7 @@ from torchrl.modules import ActorValueOperator
 
 from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError, ConfigError
-from rlkit_sac.modules import BehaviorPolicy, EpsilonGreedy, StochasticDuelingNetwork
+from rlkit_sac.modules import BehaviorPolicy, StochasticDuelingNetwork, acting_policy
 from rlkit_sac.modules.actors import policy_operator
 from rlkit_sac.modules.allowed_actions import build_dist, read_action_mask
 from rlkit_sac.modules.behavior import ActionKind, action_kind, distribution_parameters
@@ -187,12 +187,11 @@ class SegmentLoss(LossContract):
         out = self._head(CRITIC)(self._head_inputs(CRITIC, states))
         return upcast(out.get(self.tensor_keys.action_value))
 
-    def policy(self, *, epsilon: float | None = None) -> BehaviorPolicy | EpsilonGreedy:
+    def policy(self, *, epsilon: float | None = None) -> TensorDictModuleBase:
         """Return the acting policy, a module that shares this loss's live parameters.
 
         It obeys TorchRL's exploration types and can be used in a collector or an evaluation. It
-        writes the parameters of its distribution to the entries that the loss reads. The attribute
-        ``actor`` of the policy is the network itself.
+        writes the parameters of its distribution to the entries that the loss reads.
 
         Args:
             epsilon: the probability of a sample in the deterministic mode, see
@@ -201,7 +200,7 @@ class SegmentLoss(LossContract):
         keys = tuple(self._behavior_keys())
         actor = self.get_stateful_net("actor_network")
         policy = BehaviorPolicy(actor, keys, self.tensor_keys.action_mask)
-        return policy if epsilon is None else EpsilonGreedy(policy, epsilon)
+        return acting_policy([policy], self.observation_normalizer, epsilon=epsilon)
 
     # ------------------------------------------------------------------ reading the batch
 

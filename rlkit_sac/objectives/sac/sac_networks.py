@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
-from tensordict import NestedKey, TensorDictBase
+from tensordict import NestedKey
 from tensordict.nn import TensorDictModule, TensorDictModuleBase, TensorDictParams
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
@@ -42,7 +42,6 @@ from rlkit_sac.objectives.sac.factors import (
     option_per_factor,
 )
 from rlkit_sac.objectives.sac.return_estimators import ReturnEstimator, make_return_estimator
-from rlkit_sac.valid_steps import TRAJECTORY, valid_steps
 
 
 class SACNetworks(LossContract):
@@ -109,9 +108,6 @@ class SACNetworks(LossContract):
         self.use_entropy_reward = options.use_entropy_reward
         self.policy_loss_steps = options.policy_loss_steps
         self.deactivate_vmap = loss_options.deactivate_vmap
-        self.observation_normalizer = loss_options.observation_normalizer
-        self.critic_normalizer = loss_options.critic_normalizer
-        self.reward_normalizer = loss_options.reward_normalizer
 
         self.actor_network = None
         if actor_network is not None:
@@ -265,8 +261,7 @@ class SACNetworks(LossContract):
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training. ``alpha_init`` changes a fixed temperature.
 
-        The reward normalizer follows ``gamma``. Rewards of several steps cannot follow it: the next
-        call refuses them.
+        Rewards of several steps cannot follow ``gamma``: the next call refuses them.
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
@@ -274,25 +269,6 @@ class SACNetworks(LossContract):
             self.log_alpha.fill_(only.temperature.initial_parameter(value))
         else:
             super().set_scalar(option, value)
-        if option == "gamma" and self.reward_normalizer is not None:
-            self.reward_normalizer.gamma = float(value)
-
-    def update_normalizers(self, batch: TensorDictBase) -> None:
-        """Update the normalizers with new frames, ``[T]`` or ``[N, T]``, in order.
-
-        Steps that ``("collector", "mask")`` excludes and steps of the trajectory -1 are left out.
-        """
-        keys, outcome = self.tensor_keys, batch.get("next")
-        masks, trajectories = self._loss_mask_keys(), batch.get(TRAJECTORY, None)
-        absent = trajectories is not None and trajectories.is_cpu and bool((trajectories < 0).any())
-        masked = absent or any(batch.get(key, None) is not None for key in masks)
-        valid = valid_steps(batch, masks) if masked else None
-        states = batch if valid is None else batch[valid]
-        for normalizer in (self.observation_normalizer, self.critic_normalizer):
-            if normalizer is not None:
-                normalizer.update(states.get(normalizer.key))
-        if self.reward_normalizer is not None:
-            self.reward_normalizer.update(outcome.get(keys.reward), outcome.get(keys.done), valid)
 
     def _diagnostics(
         self, sample: PolicySample, critics: CriticTerms, valid: Tensor | None

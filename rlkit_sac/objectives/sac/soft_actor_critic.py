@@ -329,18 +329,6 @@ class SoftActorCriticLoss(SACNetworks):
                 out = out.apply(lambda x: x.to(parameter.dtype) if x.is_floating_point() else x)
             return build_dist(actor, out)
 
-    def _reward_and_steps(self, batch: TensorDictBase) -> tuple[Tensor, Tensor | None]:
-        """Return scaled rewards ``[*, M]``, and their numbers of frames ``[*, 1]`` or ``None``."""
-        keys = self.tensor_keys
-        reward, steps = batch.get(("next", keys.reward)), batch.get(keys.steps_to_next_obs, None)
-        if steps is not None:
-            if "gamma" in self._buffers:
-                raise ConfigError("set_scalar cannot change gamma in rewards of several steps")
-            steps = steps.reshape(*batch.batch_size, 1).to(reward.dtype)
-        if self.reward_normalizer is not None:
-            reward = self.reward_normalizer(reward, steps)
-        return self.reward_scale * reward, steps
-
     def _target_critics(self) -> Members:
         """Return the target critics, or a random subset of them."""
         members = self._members(self.qvalue_network, self.target_qvalue_network_params)
