@@ -15,7 +15,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.errors import ConfigError, RunError, prefix_errors, summary
 
 ACHIEVED, DESIRED = "achieved_goal", "desired_goal"
 
@@ -50,12 +50,9 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
             method = task.get_wrapper_attr(f"compute_{name}")
             arguments[f"{name}_function"] = _of_tensors(method, goal)
     if reward_function is not None:
-        try:
-            arguments["reward_function"] = function = resolve_name(reward_function)
-        except (AttributeError, ImportError, ValueError) as error:
-            raise ConfigError(f"no function is at {reward_function}: {summary(error)}") from error
-        if not callable(function):
-            raise ConfigError(f"{reward_function} is {function!r}, wanted a function")
+        kinds = AttributeError, ImportError, ValueError
+        with prefix_errors(f"no function is at {reward_function}", *kinds):
+            arguments["reward_function"] = resolve_name(reward_function)
     if "reward_function" not in arguments:
         text = "set reward_function to module:function, which computes rewards from goals"
         raise ConfigError(f"the task has no compute_reward: {text}")

@@ -148,8 +148,7 @@ def wrap_env(
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):
             env.close()
-        reason = error if isinstance(error, ConfigError) else summary(error)
-        raise ConfigError(f"{spec.id}: {reason}") from error
+        raise ConfigError(f"{spec.id}: {summary(error)}") from error
 
 
 def _import(module: str, env_id: str) -> None:
@@ -224,7 +223,7 @@ def create_env(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        reason = error if isinstance(error, ConfigError) else summary(error)[:400]
+        reason = summary(error)[:400]
         if isinstance(error, AssertionError) and _required_extra(spec) == "robotics":
             text = "newer versions of MuJoCo than 3.3 do not fit it: pip install 'mujoco<3.4'"
             reason = f"{reason}: {text}"

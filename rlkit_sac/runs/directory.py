@@ -94,12 +94,9 @@ class RunDirectory:
         """
         started = datetime.now().astimezone()
         parent = Path(root) / file_name(recipe) / file_name(task)
-        try:
+        with prefix_errors(f"cannot create a run directory in {parent}"):
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
-        except OSError as error:
-            reason = error.strerror
-            raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
         facts["configuration"] = getattr(config, "configuration", "default")
         facts["config_sha256"] = write_config(path, config)

@@ -17,15 +17,16 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.analysis.runs import read_json
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import RunError, summary
 
 
 @contextlib.contextmanager
-def os_errors_named(text: str) -> Iterator[None]:
+def os_errors_named(text: str, *kinds: type[Exception]) -> Iterator[None]:
     """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
 
     Args:
         text: the beginning of the message.
+        *kinds: further exceptions to turn into it, such as those of a library.
 
     >>> with os_errors_named("cannot read notes"):
     ...     Path("nowhere/notes").read_text()
@@ -33,10 +34,11 @@ def os_errors_named(text: str) -> Iterator[None]:
         ...
     rlkit_sac.errors.RunError: cannot read notes: No such file or directory
     """
+    kinds = (OSError, *kinds)
     try:
         yield
-    except OSError as error:
-        raise RunError(f"{text}: {error.strerror or error}") from error
+    except kinds as error:
+        raise RunError(f"{text}: {getattr(error, 'strerror', None) or summary(error)}") from error
 
 
 def write_atomically(path: Path, content: bytes) -> str:

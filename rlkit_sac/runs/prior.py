@@ -12,7 +12,7 @@ from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import PriorConfig
-from rlkit_sac.errors import ConfigError, RlkitSacError, prefix_errors, summary
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
@@ -50,19 +50,11 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
             prior = PolicyPrior(load_policy(folder).to(env.device))
     else:
         assert config.factory is not None
-        with prefix_errors("prior.factory"):
-            try:
-                prior = pkgutil.resolve_name(config.factory)(env)
-            except ConfigError:
-                raise
-            except (Exception, SystemExit) as error:  # a user's own function
-                raise ConfigError(f"{config.factory}: {summary(error)}") from error
-    try:
+        with prefix_errors(f"prior.factory: {config.factory}", Exception, SystemExit):
+            prior = pkgutil.resolve_name(config.factory)(env)
+    text = f"prior.kind: the prior ({config.kind}) does not fit this task"
+    with prefix_errors(text, Exception):  # also of a user's own module
         _score(prior, env)
-    except Exception as error:  # also of a user's own module
-        reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
-        text = f"the prior ({config.kind}) does not fit this task: {reason}"
-        raise ConfigError(f"prior.kind: {text}") from error
     return prior
 
 

@@ -340,7 +340,7 @@ def training_run(
         if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments
             ended.callback(parts.collector.shutdown)
             if isinstance(parts.replay.sampler, SliceSampler):
-                parts.collector.on_gap = parts.replay.sampler.cut
+                parts.collector.on_gap = parts.replay.sampler.mark_gap
         ended.push(log.end)
         run = TrainingRun(config, session, parts, log, policy, eval_env)
         run._begin(_session_facts(config, session, parts, eval_env) | facts)
