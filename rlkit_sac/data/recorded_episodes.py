@@ -12,9 +12,8 @@ from tensordict import NestedKey, TensorDict, TensorDictBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.spaces import build_from_leaves, map_leaves
-from rlkit_sac.envs.torchrl_env import gym_envs
+from rlkit_sac.envs.specs import find_conversion
 from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.valid_steps import TRAJECTORY
 
@@ -55,7 +54,7 @@ def demonstrations(episodes: Iterable[Any], env: EnvBase) -> TensorDictBase:
     tensor([[ 1.0000],
             [-0.5000]])
     """
-    task: Any = adapted_task(env) or gym_envs(env)[0]
+    task = find_conversion(env)
     parts = []
     for number, episode in enumerate(episodes):
         with prefix_errors(f"episode {number}", *_WRONG):

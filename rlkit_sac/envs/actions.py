@@ -76,7 +76,6 @@ class ActionConversion:
         boxes, self.choices = _boxes_and_choices(space)
         values = [choice_ranges(leaf) for leaf in self.choices]
         self._sizes = [len(counts) for counts, _ in values]
-        self._told = False
         self.counts = np.array([n for counts, _ in values for n in counts], np.int64)
         self.starts = np.array([n for _, starts in values for n in starts], np.int64)
         #: How far apart two values of each choice are among the combinations.
@@ -160,11 +159,6 @@ class ActionConversion:
         array([3, 4])
         """
         if not isinstance(mask, tuple | dict):
-            if len(self.counts) > 1 and self.counts.sum() == self.num_choices and not self._told:
-                self._told = True
-                text = f"a mask for the choices {self.counts.tolist()} is taken as one of their"
-                advice = "give a tuple of masks if it is those of each choice side by side"
-                warnings.warn(f"{text} combinations: {advice}", stacklevel=2)
             return _check_mask(mask, self.num_choices)
         joint = np.ones(1, bool)
         each = [

@@ -17,9 +17,6 @@ from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.data.replay.hindsight import HindsightTransform
-from rlkit_sac.data.replay.n_steps import NStepTransform
-from rlkit_sac.data.replay.slices import SliceSampler
 from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.graph.preserve_state import random_state, set_random_state
 from rlkit_sac.modules.structure import structure
@@ -148,9 +145,7 @@ class Checkpoints:
         for part in self._parts.values():
             inexact_reasons += getattr(part, "inexact_reasons", [])
         for part in (self._replay.sampler, *self._replay.transform.transforms):
-            if inexact_reasons and isinstance(
-                part, SliceSampler | NStepTransform | HindsightTransform
-            ):
+            if inexact_reasons and hasattr(part, "mark_gap"):
                 part.mark_gap()  # an episode may have been lost
         return inexact_reasons
 
