@@ -164,6 +164,27 @@ def prefix_errors(prefix: str, *kinds: type[BaseException]) -> Iterator[None]:
         raise ConfigError(*lines) from error.__cause__ or error
 
 
+@contextmanager
+def os_errors_named(text: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
+
+    Args:
+        text: the beginning of the message.
+        *kinds: further exceptions to turn into it, such as those of a library.
+
+    >>> with os_errors_named("cannot read notes"):
+    ...     open("nowhere/notes")
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.RunError: cannot read notes: No such file or directory
+    """
+    kinds = (OSError, *kinds)
+    try:
+        yield
+    except kinds as error:
+        raise RunError(f"{text}: {getattr(error, 'strerror', None) or summary(error)}") from error
+
+
 def check_installed(*packages: str, extra: str) -> None:
     """Check that packages are installed, without importing them.
 

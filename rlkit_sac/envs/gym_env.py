@@ -162,15 +162,12 @@ def _import(module: str, env_id: str) -> None:
         if module == "minatar.gym":  # which registers nothing by itself
             imported.register_envs()
     except (Exception, SystemExit) as error:
+        text = f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}"
+        advice = "it must be installed or on the Python path"
         extra = dict(_PREFIXES.values()).get(module)
         if extra is not None and isinstance(error, ImportError):
-            raise ConfigError(
-                f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"
-            ) from error
-        raise ConfigError(
-            f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}; "
-            "it must be installed or on the Python path"
-        ) from error
+            text, advice = f"{env_id} needs a missing package", f"pip install 'rlkit_sac[{extra}]'"
+        raise ConfigError(f"{text}: {advice}") from error
 
 
 def create_env(

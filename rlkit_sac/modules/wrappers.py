@@ -49,11 +49,10 @@ class EpsilonGreedy(TensorDictModuleBase):
         """Write the action into ``tensordict`` and return it."""
         if exploration_type() is ExplorationType.RANDOM:
             return self.policy(tensordict)
-        outs = []
-        for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
-            with set_exploration_type(mode):
-                outs.append(self.policy(tensordict.copy()))
-        greedy_out, sampled_out = outs
+        with set_exploration_type(ExplorationType.DETERMINISTIC):
+            greedy_out = self.policy(tensordict.copy())
+        with set_exploration_type(ExplorationType.RANDOM):
+            sampled_out = self.policy(tensordict.copy())
         explore = torch.rand(tensordict.batch_size, device=tensordict.device) < self.epsilon
         for key in self.out_keys:
             greedy, sampled = greedy_out.get(key), sampled_out.get(key)

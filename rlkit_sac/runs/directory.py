@@ -23,8 +23,8 @@ from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError, prefix_errors
-from rlkit_sac.runs.files import CSVLog, make_new_folder, os_errors_named, write_atomically
+from rlkit_sac.errors import ConfigError, RunError, os_errors_named, prefix_errors
+from rlkit_sac.runs.files import CSVLog, make_new_folder, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
 FORMAT_VERSION = 1

@@ -22,11 +22,11 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac._version import __version__
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.errors import ConfigError, RunError, check_installed
+from rlkit_sac.errors import ConfigError, RunError, check_installed, os_errors_named
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.files import os_errors_named, write_atomically
+from rlkit_sac.runs.files import write_atomically
 from rlkit_sac.runs.policy import find_policy, load_act
 
 ExportFormat = Literal["onnx", "torch"]

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,28 +17,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.analysis.runs import read_json
-from rlkit_sac.errors import RunError, summary
-
-
-@contextlib.contextmanager
-def os_errors_named(text: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
-
-    Args:
-        text: the beginning of the message.
-        *kinds: further exceptions to turn into it, such as those of a library.
-
-    >>> with os_errors_named("cannot read notes"):
-    ...     Path("nowhere/notes").read_text()
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.RunError: cannot read notes: No such file or directory
-    """
-    kinds = (OSError, *kinds)
-    try:
-        yield
-    except kinds as error:
-        raise RunError(f"{text}: {getattr(error, 'strerror', None) or summary(error)}") from error
+from rlkit_sac.errors import RunError, os_errors_named
 
 
 def write_atomically(path: Path, content: bytes) -> str:

@@ -12,9 +12,8 @@ from torchrl.record.loggers import WandbLogger
 from tqdm import tqdm
 
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.errors import RunError
+from rlkit_sac.errors import RunError, os_errors_named
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter

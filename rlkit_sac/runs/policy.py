@@ -16,7 +16,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config.options import options_of
 from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, os_errors_named
 from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
@@ -26,7 +26,6 @@ from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env
 from rlkit_sac.runs.files import (
     checksum,
     join_state,
-    os_errors_named,
     read_checked,
     read_described,
     sha256,
