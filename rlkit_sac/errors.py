@@ -1,8 +1,9 @@
 """The exceptions of the package, which share a base class, and checks that raise them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
 from math import inf
@@ -31,12 +32,14 @@ def one_line(text: str, max_length: int = 1_000) -> str:
 
 
 def summary(error: BaseException) -> str:
-    """Return type and message of an exception, which any code may have raised, as one line.
+    """Return type and message of an exception, or the message of one of this package, as one line.
 
-    >>> summary(ValueError("no", 1)), summary(SystemExit())
-    ("ValueError: ('no', 1)", 'SystemExit')
+    >>> summary(ValueError("no", 1)), summary(SystemExit()), summary(ConfigError("no"))
+    ("ValueError: ('no', 1)", 'SystemExit', 'no')
     """
     text = " ".join(str(error).split())
+    if isinstance(error, RlkitSacError):
+        return one_line(text)
     return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
@@ -111,6 +114,17 @@ def refuse(problems: Sequence[str]) -> None:
         raise ConfigError(*problems)
 
 
+def suggestion(name: str, known: Collection[str]) -> str:
+    """Return advice for a wrong name: the known ones, the most similar one first.
+
+    >>> suggestion("gama", ["alpha", "gamma"])
+    'did you mean gamma? There are gamma, alpha'
+    """
+    near = get_close_matches(name, known, n=len(known))
+    names = ", ".join(dict.fromkeys([*near, *known]))
+    return f"did you mean {near[0]}? There are {names}" if near else f"there are {names}"
+
+
 def repeated_options(argv: Sequence[str]) -> list[str]:
     """Return a line for each option other than ``--config`` that a command line repeats.
 
@@ -126,26 +140,49 @@ def repeated_options(argv: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def prefix_errors(prefix: str) -> Iterator[None]:
+def prefix_errors(prefix: str, *kinds: type[BaseException]) -> Iterator[None]:
     """Turn errors in the block into a `ConfigError` whose lines begin with a prefix.
 
     Args:
         prefix: the beginning of each line, such as the key of the option that the error is about.
+        *kinds: further exceptions to turn into it, such as those of a user's own code.
 
     Raises:
-        ConfigError: the block raised an error of this package, or an `OSError`.
+        ConfigError: the block raised an error of this package, an `OSError`, or one of ``kinds``.
 
     >>> with prefix_errors("device"):
     ...     raise ConfigError("there is no GPU")
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: device: there is no GPU
     """
+    kinds = (RlkitSacError, OSError, *kinds)
     try:
         yield
-    except (RlkitSacError, OSError) as error:
+    except kinds as error:
         text = str(error) if isinstance(error, RlkitSacError) else summary(error)
         lines = (f"{prefix}: {line}" for line in text.split("\n"))
         raise ConfigError(*lines) from error.__cause__ or error
+
+
+@contextmanager
+def os_errors_named(text: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
+
+    Args:
+        text: the beginning of the message.
+        *kinds: further exceptions to turn into it, such as those of a library.
+
+    >>> with os_errors_named("cannot read notes"):
+    ...     open("nowhere/notes")
+    Traceback (most recent call last):
+        ...
+    rlkit_sac.errors.RunError: cannot read notes: No such file or directory
+    """
+    kinds = (OSError, *kinds)
+    try:
+        yield
+    except kinds as error:
+        raise RunError(f"{text}: {getattr(error, 'strerror', None) or summary(error)}") from error
 
 
 def check_installed(*packages: str, extra: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 import runpy
 import shlex
@@ -15,7 +14,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, suggestion
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -55,12 +54,8 @@ def find_recipe(name: str) -> Path:
     recipes, stem = shipped_recipes(), name.replace("-", "_").lower()
     if stem in recipes:
         return recipes[stem]
-    near = difflib.get_close_matches(stem, recipes, n=len(recipes))
-    advice = f"did you mean {near[0]}? There are" if near else "there are"
-    others = ", ".join(dict.fromkeys([*near, *recipes]))
-    raise ConfigError(
-        f"unknown recipe {name!r}; {advice} {others}; a script of your own is given by its path"
-    )
+    advice = f"{suggestion(stem, recipes)}; a script of your own is given by its path"
+    raise ConfigError(f"unknown recipe {name!r}; {advice}")
 
 
 def recipe_script(info: Mapping[str, Any], run: str) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.errors import ConfigError, os_errors_named
 
 
 def read_config_file(run_dir: Path) -> dict[str, Any]:
@@ -35,14 +35,11 @@ def read_config_file(run_dir: Path) -> dict[str, Any]:
         ['seed', 'update', 'update.lr_actor', 'update.periods']
     """
     file = run_dir / "config.yaml"
-    try:
+    text = f"{file} cannot be read as YAML 'key: value'"
+    with os_errors_named(text, yaml.YAMLError, ValueError, AttributeError):
         # Tags of tuples and objects are left out, since their values are enough for a table.
         config = yaml.safe_load(re.sub("!!?python(/tuple)?", "", file.read_text(encoding="utf-8")))
         sections = {name: value for name, value in config.items() if isinstance(value, dict)}
-    except OSError as error:
-        raise RunError(f"{file} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:
-        raise RunError(f"{file} cannot be read as YAML 'key: value': {summary(error)}") from error
     dotted = {f"{name}.{key}": x for name, values in sections.items() for key, x in values.items()}
     return config | dotted
 

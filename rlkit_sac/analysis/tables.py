@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, prefix_errors
 
 
 def write_table(table: pd.DataFrame, path: str | PathLike[str]) -> None:
@@ -46,11 +46,9 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         ConfigError: the file cannot be written.
     """
-    try:
+    with prefix_errors(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def markdown_table(table: pd.DataFrame) -> str:

@@ -7,7 +7,6 @@ and from the command line.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from itertools import groupby
@@ -18,7 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 from typing_extensions import TypedDict
 
-from rlkit_sac.errors import refuse
+from rlkit_sac.errors import refuse, suggestion
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
@@ -250,7 +249,7 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
 
     >>> from rlkit_sac.config import UpdateConfig
     >>> list(schedule_errors(UpdateConfig(schedules={"lr_actr": {0: 1e-3}})))
-    [('schedules', "there is no schedule of 'lr_actr'; did you mean lr_actor?")]
+    [('schedules', "there is no schedule of 'lr_actr'; did you mean lr_actor? There are ...")]
     """
     hints = get_type_hints(type(section), include_extras=True)
     rates = [name for name in hints if name == "lr" or name.startswith("lr_")]
@@ -258,9 +257,7 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
     is_fixed = getattr(section, "fixed_alpha", None)
     for name, points in section.schedules.items():
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"choose among {', '.join(names)}"
-            problems = [f"there is no schedule of {name!r}; {advice}"]
+            problems = [f"there is no schedule of {name!r}; {suggestion(name, names)}"]
         elif name in ("alpha_init", "target_entropy") and is_fixed != (name == "alpha_init"):
             problems = [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
         elif not points:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, suggestion
 
 
 def default_config(config_class: type[object]) -> Path | None:
@@ -57,10 +56,7 @@ def find_config(name: str, config_class: type[object]) -> Path:
     if others := sorted(folder.parent.glob(f"*/{path.stem}.yaml")):
         owners = " and ".join(file.parent.name for file in others)
         raise ConfigError(f"{path.stem} is a configuration of {owners}, not of {folder.name}")
-    stems = [file.stem for file in files]
-    near = difflib.get_close_matches(path.stem, stems, n=len(stems))
-    advice = f"did you mean {near[0]}? " if near else ""
+    advice = suggestion(path.stem, [file.stem for file in files])
     raise ConfigError(
-        f"there is no file {name}, and no configuration of this name; {advice}{folder.name} comes "
-        f"with {', '.join(dict.fromkeys([*near, *stems]))}"
+        f"there is no file {name}, and {folder.name} has no configuration of this name; {advice}"
     )

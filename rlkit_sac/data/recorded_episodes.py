@@ -12,13 +12,14 @@ from tensordict import NestedKey, TensorDict, TensorDictBase
 from torch import Tensor
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.spaces import build_from_leaves, map_leaves
-from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.envs.specs import find_conversion
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.valid_steps import TRAJECTORY
 
 _PER_STEP = ("actions", "rewards", "terminations", "truncations")
+# What the conversion of wrong values raises.
+_WRONG = AttributeError, LookupError, RuntimeError, TypeError, ValueError
 
 
 def demonstrations(episodes: Iterable[Any], env: EnvBase) -> TensorDictBase:
@@ -53,20 +54,15 @@ def demonstrations(episodes: Iterable[Any], env: EnvBase) -> TensorDictBase:
     tensor([[ 1.0000],
             [-0.5000]])
     """
-    task: Any = adapted_task(env) or gym_envs(env)[0]
-    parts = [_transitions(episode, task, number) for number, episode in enumerate(episodes)]
+    task = find_conversion(env)
+    parts = []
+    for number, episode in enumerate(episodes):
+        with prefix_errors(f"episode {number}", *_WRONG):
+            part = _read(episode, task)
+            parts.append(part.set(TRAJECTORY, torch.full(part.shape, number)))
     if not parts:
         raise ConfigError("there are no episodes")
     return torch.cat(parts)
-
-
-def _transitions(episode: Any, task: Any, number: int) -> TensorDictBase:
-    try:
-        found = _read(episode, task)
-        return found.set(TRAJECTORY, torch.full(found.shape, number))
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        reason = error if isinstance(error, ConfigError) else summary(error)
-        raise ConfigError(f"episode {number}: {reason}") from error
 
 
 def _read(episode: Any, task: Any) -> TensorDictBase:

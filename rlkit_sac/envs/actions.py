@@ -76,7 +76,6 @@ class ActionConversion:
         boxes, self.choices = _boxes_and_choices(space)
         values = [choice_ranges(leaf) for leaf in self.choices]
         self._sizes = [len(counts) for counts, _ in values]
-        self._told = False
         self.counts = np.array([n for counts, _ in values for n in counts], np.int64)
         self.starts = np.array([n for _, starts in values for n in starts], np.int64)
         #: How far apart two values of each choice are among the combinations.
@@ -160,21 +159,15 @@ class ActionConversion:
         array([3, 4])
         """
         if not isinstance(mask, tuple | dict):
-            if len(self.counts) > 1 and self.counts.sum() == self.num_choices and not self._told:
-                self._told = True
-                text = f"a mask for the choices {self.counts.tolist()} is taken as one of their"
-                advice = "give a tuple of masks if it is those of each choice side by side"
-                warnings.warn(f"{text} combinations: {advice}", stacklevel=2)
             return _check_mask(mask, self.num_choices)
         joint = np.ones(1, bool)
-        each = [
-            one
-            for _, leaf, own in leaves(self.space, mask)
-            if is_choice(leaf)
-            for one in (_masks(own) if own is not None else map(np.ones, choice_ranges(leaf)[0]))
-        ]
-        for one, count in zip(each, self.counts, strict=True):
-            own = _check_mask(one, count)
+        masks: list[Any] = []
+        for _, leaf, own in leaves(self.space, mask):
+            if is_choice(leaf):
+                all_allowed = tuple(map(np.ones, choice_ranges(leaf)[0]))
+                masks += all_allowed if own is None else own if isinstance(own, tuple) else (own,)
+        for given, count in zip(masks, self.counts, strict=True):
+            own = _check_mask(given, count)
             joint = joint[..., None] & own[..., None, :]
             joint = joint.reshape(*joint.shape[:-2], -1)
         return joint
@@ -321,15 +314,6 @@ def _boxes_and_choices(space: Space[Any]) -> tuple[list[Box], list[Space[Any]]]:
     if not any(box.low.size for box in boxes) and not choices:
         raise ConfigError(f"the action space {space} has no dimensions; it needs at least one")
     return boxes, choices
-
-
-def _masks(nested: Any) -> Iterator[Any]:
-    """Return the mask of each choice, out of tuples."""
-    if isinstance(nested, tuple):
-        for part in nested:
-            yield from _masks(part)
-    else:
-        yield nested
 
 
 def _check_mask(mask: Any, count: Any) -> NDArray[np.bool_]:

@@ -101,38 +101,31 @@ class ExplorationNoise(Transform):
         beta: exponent of :func:`colored_noise`.
         length: time limit of the episodes; a longer one repeats its sequence.
 
-    Keys: writes ``exploration_noise`` ``[*, D]``.
+    Keys: reads ``step_count`` ``[*, 1]`` of a `StepCounter`; writes ``exploration_noise``
+    ``[*, D]``.
     """
 
     def __init__(self, size: int, beta: float, length: int | None) -> None:
         super().__init__(out_keys=[NOISE])
         self._shape, self._beta = (size, length or NO_LIMIT), beta
         self._noise: Tensor | None = None
-        self._next_step = torch.zeros((), dtype=torch.int64)
 
     def _reset(
         self, tensordict: TensorDictBase, tensordict_reset: TensorDictBase
     ) -> TensorDictBase:
         env = self.parent
         noise = colored_noise((*env.batch_size, *self._shape), self._beta, device=env.device)
-        step = torch.zeros((*env.batch_size, 1, 1), dtype=torch.int64, device=env.device)
         if self._noise is not None and "_reset" in tensordict:
-            begins = tensordict["_reset"].reshape(step.shape)
-            noise, step = (
-                torch.where(begins, new, old)
-                for new, old in ((noise, self._noise), (step, self._next_step))
-            )
-        self._noise, self._next_step = noise, step
-        return self._write(tensordict_reset)
+            begins = tensordict["_reset"].reshape(*env.batch_size, 1, 1)
+            noise = torch.where(begins, noise, self._noise)
+        self._noise = noise
+        return self._call(tensordict_reset)
 
-    def _step(self, tensordict: TensorDictBase, next_tensordict: TensorDictBase) -> TensorDictBase:
-        self._next_step = (self._next_step + 1) % self._shape[1]
-        return self._write(next_tensordict)
-
-    def _write(self, tensordict: TensorDictBase) -> TensorDictBase:
+    def _call(self, next_tensordict: TensorDictBase) -> TensorDictBase:
         assert self._noise is not None
-        step = self._next_step.expand(*self._noise.shape[:-1], 1)
-        return tensordict.set(NOISE, self._noise.gather(-1, step).squeeze(-1))
+        step = next_tensordict["step_count"].unsqueeze(-1) % self._shape[1]
+        noise = self._noise.gather(-1, step.expand(*self._noise.shape[:-1], 1))
+        return next_tensordict.set(NOISE, noise.squeeze(-1))
 
     def transform_observation_spec(self, observation_spec: Composite) -> Composite:
         """Adds the noise."""

@@ -26,7 +26,7 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
         count: frames K of a stack.
 
     Raises:
-        ConfigError: the observation has no image, or one ``[H, W]`` that is not wider than K.
+        ConfigError: the observation has no image.
 
     >>> from gymnasium.wrappers import AddRenderObservation
     >>> task = AddRenderObservation(gym.make("rlkit_sac/Platform-v0", render_mode="rgb_array"))
@@ -36,17 +36,10 @@ class FrameStack(gym.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gym.Env[Any, Any], count: int) -> None:
         super().__init__(env)
-        spaces = [leaf for _, leaf, _ in leaves(env.observation_space)]
-        shapes = [leaf.shape or () for leaf in spaces if is_image(leaf)]
-        if not shapes:
+        if not any(is_image(leaf) for _, leaf, _ in leaves(env.observation_space)):
             raise ConfigError(
                 f"frame_stack is {count}, but the observation has no image (a Box of uint8 or bool "
                 "with two or more dimensions): set it to 1; network.memory is for vectors"
-            )
-        width = min((shape[-1] for shape in shapes if len(shape) == 2), default=count + 1)
-        if count >= width:  # the frames would be taken for rows of pixels
-            raise ConfigError(
-                f"frame_stack is {count}: set it below {width}, the width of an image"
             )
         self._count = count
         self._stack: Any = None

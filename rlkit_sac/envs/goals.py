@@ -13,9 +13,9 @@ from gymnasium.spaces import Box
 from torch import Tensor
 from torchrl.envs import EnvBase
 
-from rlkit_sac.envs.adapted_env import adapted_task
-from rlkit_sac.envs.torchrl_env import gym_envs
-from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.envs.agent_env import AgentEnv
+from rlkit_sac.envs.specs import find_conversion
+from rlkit_sac.errors import ConfigError, RunError, prefix_errors, summary
 
 ACHIEVED, DESIRED = "achieved_goal", "desired_goal"
 
@@ -36,7 +36,7 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
             or no function computes rewards.
         RunError: by the functions, if the task's own raise an exception.
     """
-    task: Any = adapted_task(env) or gym_envs(env)[0]
+    task: Any = find_conversion(env)
     read = [task.observe] if task.critic is None else [task.observe, task.critic]
     arguments: dict[str, Any] = {
         "achieved": (task.observe.vector_key, task.observe.columns(ACHIEVED)),
@@ -46,16 +46,13 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
     if not isinstance(goal, Box):
         raise ConfigError(f"the goals are {goal}, wanted numbers (a Box)")
     for name in ("reward", "terminated"):
-        if adapted_task(env) is None and task.has_wrapper_attr(f"compute_{name}"):
+        if isinstance(task, AgentEnv) and task.has_wrapper_attr(f"compute_{name}"):
             method = task.get_wrapper_attr(f"compute_{name}")
             arguments[f"{name}_function"] = _of_tensors(method, goal)
     if reward_function is not None:
-        try:
-            arguments["reward_function"] = function = resolve_name(reward_function)
-        except (AttributeError, ImportError, ValueError) as error:
-            raise ConfigError(f"no function is at {reward_function}: {summary(error)}") from error
-        if not callable(function):
-            raise ConfigError(f"{reward_function} is {function!r}, wanted a function")
+        kinds = AttributeError, ImportError, ValueError
+        with prefix_errors(f"no function is at {reward_function}", *kinds):
+            arguments["reward_function"] = resolve_name(reward_function)
     if "reward_function" not in arguments:
         text = "set reward_function to module:function, which computes rewards from goals"
         raise ConfigError(f"the task has no compute_reward: {text}")

@@ -148,8 +148,7 @@ def wrap_env(
     except Exception as error:  # spaces that are not supported, or none at all
         with suppress(Exception):
             env.close()
-        reason = error if isinstance(error, ConfigError) else summary(error)
-        raise ConfigError(f"{spec.id}: {reason}") from error
+        raise ConfigError(f"{spec.id}: {summary(error)}") from error
 
 
 def _import(module: str, env_id: str) -> None:
@@ -163,15 +162,12 @@ def _import(module: str, env_id: str) -> None:
         if module == "minatar.gym":  # which registers nothing by itself
             imported.register_envs()
     except (Exception, SystemExit) as error:
+        text = f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}"
+        advice = "it must be installed or on the Python path"
         extra = dict(_PREFIXES.values()).get(module)
         if extra is not None and isinstance(error, ImportError):
-            raise ConfigError(
-                f"{env_id} needs a missing package: pip install 'rlkit_sac[{extra}]'"
-            ) from error
-        raise ConfigError(
-            f"cannot import the module {module!r} of environment {env_id!r}: {summary(error)}; "
-            "it must be installed or on the Python path"
-        ) from error
+            text, advice = f"{env_id} needs a missing package", f"pip install 'rlkit_sac[{extra}]'"
+        raise ConfigError(f"{text}: {advice}") from error
 
 
 def create_env(
@@ -224,7 +220,7 @@ def create_env(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        reason = error if isinstance(error, ConfigError) else summary(error)[:400]
+        reason = summary(error)[:400]
         if isinstance(error, AssertionError) and _required_extra(spec) == "robotics":
             text = "newer versions of MuJoCo than 3.3 do not fit it: pip install 'mujoco<3.4'"
             reason = f"{reason}: {text}"

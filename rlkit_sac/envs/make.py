@@ -203,8 +203,7 @@ def _adapt(env: EnvBase, name: str, num_envs: int, **options: Any) -> AdaptedEnv
         return adapted
     except Exception as error:
         env.close(raise_if_closed=False)
-        reason = error if isinstance(error, ConfigError) else summary(error)
-        raise ConfigError(f"{name}: {reason}") from error
+        raise ConfigError(f"{name}: {summary(error)}") from error
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def parameter_mask(env: EnvBase) -> Tensor | None:
     >>> parameter_mask(make_env("rlkit_sac/Moving-v0")) is None
     True
     """
-    mask = _find_conversion(env).parameter_mask
+    mask = find_conversion(env).parameter_mask
     return None if mask is None else torch.as_tensor(mask, device=env.device)
 
 
@@ -125,7 +125,7 @@ def observation_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> observation_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    return _find_conversion(env).observe.layout()
+    return find_conversion(env).observe.layout()
 
 
 def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def critic_layout(env: EnvBase) -> list[dict[str, Any]]:
     >>> critic_layout(make_env("Pendulum-v1"))
     [{'key': 'observation', 'shape': [3]}]
     """
-    task = _find_conversion(env)
+    task = find_conversion(env)
     return (task.critic or task.observe).layout()
 
 
@@ -160,7 +160,7 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     made = is_plain_gym_env(env)
     if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
         made = sum(not isinstance(part, ExplorationNoise) for part in env.transform) == 3
-    return _find_conversion(env).description if made else None
+    return find_conversion(env).description if made else None
 
 
 def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
@@ -173,7 +173,7 @@ def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConvers
     >>> task_conversions(make_env("CartPole-v1"))[1].space
     Discrete(2)
     """
-    task = _find_conversion(env)
+    task = find_conversion(env)
     return task.observe, task.act
 
 
@@ -249,7 +249,7 @@ def check_scalar_reward(env: EnvBase) -> None:
         raise TaskError(f"this algorithm learns from one number, the reward has {dim}: {text}")
 
 
-def _find_conversion(env: EnvBase) -> TaskConversion | AgentEnv:
+def find_conversion(env: EnvBase) -> TaskConversion | AgentEnv:
     """Return the object that converts between a task and the agent."""
     adapted = adapted_task(env)
     return gym_envs(env)[0] if adapted is None else adapted

@@ -16,7 +16,7 @@ import torch
 from tensordict.nn import TensorDictModuleBase, TensorDictSequential
 from torch import nn
 
-from rlkit_sac.errors import ConfigError, summary
+from rlkit_sac.errors import ConfigError, prefix_errors
 
 #: The name of a builder (a function or class of this package), and its arguments: JSON values or
 #: other blueprints.
@@ -72,11 +72,9 @@ def custom_network(builder: str, default: str, arguments: dict[str, Any]) -> nn.
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: absent:build made no network of categorical_actor: ...
     """
-    try:
-        with torch.device("cpu"):  # a user's function may not work on the device "meta"
-            network = resolve_name(builder)(BUILDERS[default], **arguments)
-    except Exception as error:
-        raise ConfigError(f"{builder} made no network of {default}: {summary(error)}") from error
+    # A user's function may not work on the device "meta".
+    with prefix_errors(f"{builder} made no network of {default}", Exception), torch.device("cpu"):
+        network = resolve_name(builder)(BUILDERS[default], **arguments)
     if not isinstance(network, TensorDictModuleBase):
         raise ConfigError(f"{builder} returned {network!r}, wanted a TensorDictModule")
     return network

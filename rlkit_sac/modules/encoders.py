@@ -11,7 +11,7 @@ from tensordict.nn import TensorDictModule
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import prefix_errors
 from rlkit_sac.modules.blueprints import record_arguments
 
 EncoderKind = Literal["auto", "none", "small", "nature", "impala"]
@@ -157,14 +157,10 @@ class ImageEncoder(nn.Module):
         self.size, self.ndim = image_size(entry), len(entry["shape"])
         self.scale, self.is_last = entry["scale"], entry["channels"] == "last"
         self.layers = nn.Sequential(*_convolutions(kind, self.size[0]), nn.Flatten())
-        try:
-            with torch.no_grad():
-                self.num_features = self.layers(torch.zeros(1, *self.size)).shape[-1]
-        except RuntimeError as error:  # PyTorch's error for the size of an image
-            raise ConfigError(
-                f"{entry['key']!r} of the shape {list(entry['shape'])} is too small for the "
-                f"encoder {kind!r}: choose 'none', or 'small' from 3 pixels on"
-            ) from error
+        text = f"{entry['key']!r} of the shape {list(entry['shape'])} is too small for the encoder"
+        advice = "choose 'none', or 'small' from 3 pixels on"
+        with prefix_errors(f"{text} {kind!r} ({advice})", RuntimeError), torch.no_grad():
+            self.num_features = self.layers(torch.zeros(1, *self.size)).shape[-1]
         if kind != "none":
             length = features or _FEATURES[kind]
             self.layers.extend([nn.Linear(self.num_features, length), nn.ReLU()])

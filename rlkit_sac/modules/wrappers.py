@@ -49,11 +49,10 @@ class EpsilonGreedy(TensorDictModuleBase):
         """Write the action into ``tensordict`` and return it."""
         if exploration_type() is ExplorationType.RANDOM:
             return self.policy(tensordict)
-        outs = []
-        for mode in (ExplorationType.DETERMINISTIC, ExplorationType.RANDOM):
-            with set_exploration_type(mode):
-                outs.append(self.policy(tensordict.copy()))
-        greedy_out, sampled_out = outs
+        with set_exploration_type(ExplorationType.DETERMINISTIC):
+            greedy_out = self.policy(tensordict.copy())
+        with set_exploration_type(ExplorationType.RANDOM):
+            sampled_out = self.policy(tensordict.copy())
         explore = torch.rand(tensordict.batch_size, device=tensordict.device) < self.epsilon
         for key in self.out_keys:
             greedy, sampled = greedy_out.get(key), sampled_out.get(key)
@@ -129,12 +128,11 @@ class PlainPolicy(nn.Module):
 
     Args:
         policy: the result of a loss's ``policy()``, or a loaded policy.
-        action_keys: the entries to return. Default: ``action`` or the entries nested under it,
-            without log-probabilities, in the order of the policy's ``out_keys``.
 
     Attributes:
         in_keys: names of the input tensors, in order.
-        action_keys: names of the actions.
+        action_keys: names of the actions: ``action`` or the entries nested under it, without
+            log-probabilities, in the order of the policy's ``out_keys``.
         out_keys: names of the output tensors: the actions, and if the policy has a memory, the
             states for the next step. Several outputs are returned as a tuple in this order.
 
@@ -145,16 +143,13 @@ class PlainPolicy(nn.Module):
     torch.Size([1, 1])
     """
 
-    def __init__(
-        self, policy: TensorDictModuleBase, action_keys: Sequence[NestedKey] | None = None
-    ) -> None:
+    def __init__(self, policy: TensorDictModuleBase) -> None:
         super().__init__()
-        out_keys = [unravel_key(key) for key in policy.out_keys]
-        if action_keys is None:
-            paths = [(key,) if isinstance(key, str) else key for key in out_keys]
-            nested = [path for path in paths if path[0] == "action"]
-            action_keys = [path for path in nested if not path[-1].endswith("_log_prob")]
-        self.action_keys = [unravel_key(key) for key in action_keys]
+        paths = [(key,) if isinstance(key, str) else key for key in policy.out_keys]
+        actions = [path for path in paths if path[0] == "action"]
+        self.action_keys: list[NestedKey] = [
+            unravel_key(path) for path in actions if not path[-1].endswith("_log_prob")
+        ]
         self.in_keys = [unravel_key(key) for key in policy.in_keys]
         self.out_keys = [*self.action_keys, *map(next_key, policy_states(policy))]
         self.policy = deepcopy(policy).eval().requires_grad_(False)

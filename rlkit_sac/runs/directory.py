@@ -23,8 +23,8 @@ from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError, prefix_errors
-from rlkit_sac.runs.files import CSVLog, make_new_folder, os_errors_named, write_atomically
+from rlkit_sac.errors import ConfigError, RunError, os_errors_named, prefix_errors
+from rlkit_sac.runs.files import CSVLog, make_new_folder, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
 FORMAT_VERSION = 1
@@ -94,12 +94,9 @@ class RunDirectory:
         """
         started = datetime.now().astimezone()
         parent = Path(root) / file_name(recipe) / file_name(task)
-        try:
+        with prefix_errors(f"cannot create a run directory in {parent}"):
             parent.mkdir(parents=True, exist_ok=True)
             path = make_new_folder(parent, f"{started:%Y-%m-%d_%H-%M-%S}-seed{seed}")
-        except OSError as error:
-            reason = error.strerror
-            raise ConfigError(f"cannot create a run directory in {parent}: {reason}") from error
         facts = {"recipe": recipe, "task": task, "seed": seed, "status": "created"}
         facts["configuration"] = getattr(config, "configuration", "default")
         facts["config_sha256"] = write_config(path, config)

@@ -22,11 +22,11 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac._version import __version__
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.errors import ConfigError, RunError, check_installed
+from rlkit_sac.errors import ConfigError, RunError, check_installed, os_errors_named
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.files import os_errors_named, write_atomically
+from rlkit_sac.runs.files import write_atomically
 from rlkit_sac.runs.policy import find_policy, load_act
 
 ExportFormat = Literal["onnx", "torch"]
@@ -133,14 +133,9 @@ def _program(act: Act) -> ExportedProgram:
     batch = Dim("N")
     example, _ = act.inputs(*_example(act, 2))
     shapes = (tuple({0: batch} for _ in example),)
-    try:
+    text = "its networks must be traceable by torch.export, for any number of observations"
+    with os_errors_named(f"the policy cannot be exported ({text})", Exception):
         program = torch.export.export(_TaskPolicy(act), tuple(example), dynamic_shapes=shapes)
-    except Exception as error:  # any that tracing the networks of a user can cause
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(
-            f"the policy cannot be exported: {type(error).__name__}: {reason}; its networks must "
-            "be traceable by torch.export, for any number of observations"
-        ) from error
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # paths of this machine
     return program

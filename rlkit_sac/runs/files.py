@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,26 +17,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.analysis.runs import read_json
-from rlkit_sac.errors import RunError
-
-
-@contextlib.contextmanager
-def os_errors_named(text: str) -> Iterator[None]:
-    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
-
-    Args:
-        text: the beginning of the message.
-
-    >>> with os_errors_named("cannot read notes"):
-    ...     Path("nowhere/notes").read_text()
-    Traceback (most recent call last):
-        ...
-    rlkit_sac.errors.RunError: cannot read notes: No such file or directory
-    """
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"{text}: {error.strerror or error}") from error
+from rlkit_sac.errors import RunError, os_errors_named
 
 
 def write_atomically(path: Path, content: bytes) -> str:

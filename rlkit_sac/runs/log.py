@@ -14,7 +14,7 @@ from torchrl.objectives import LossModule
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.envs.torchrl_env import SUCCESS
-from rlkit_sac.errors import ConfigError, RlkitSacError
+from rlkit_sac.errors import ConfigError, RlkitSacError, prefix_errors
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.output import summary_table
 from rlkit_sac.runs.directory import RunDirectory
@@ -209,10 +209,9 @@ class TrainingLog:
 
 
 def _number(name: str, value: Any) -> float:
-    try:
+    text = f"run.log: {name} must be a number, got {value!r}"
+    with prefix_errors(text, RuntimeError, TypeError, ValueError):
         return float(value)
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise ConfigError(f"run.log: {name} must be a number, got {value!r}") from error
 
 
 def finished_episodes(

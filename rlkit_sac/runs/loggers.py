@@ -12,9 +12,8 @@ from torchrl.record.loggers import WandbLogger
 from tqdm import tqdm
 
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.errors import RunError, summary
+from rlkit_sac.errors import RunError, os_errors_named
 from rlkit_sac.runs.directory import RunDirectory
-from rlkit_sac.runs.files import os_errors_named
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -46,7 +45,8 @@ class RunLoggers:
         if config.logging.wandb:
             import wandb
 
-            try:
+            text = "W&B does not start (WANDB_MODE=offline keeps its files here)"
+            with os_errors_named(text, wandb.Error):
                 self._wandb = WandbLogger(
                     f"{config.env.id}/{run.path.name}",
                     save_dir=str(run.path),
@@ -55,10 +55,6 @@ class RunLoggers:
                     config=asdict(config),
                     log_env_packages=False,  # W&B itself lists the packages
                 )
-            except (wandb.Error, OSError) as error:
-                raise RunError(
-                    f"W&B does not start: {summary(error)}; WANDB_MODE=offline keeps its files here"
-                ) from error
             run.update_info(wandb_id=str(self._wandb.experiment.id))
         if config.logging.tensorboard:
             from torch.utils.tensorboard import SummaryWriter

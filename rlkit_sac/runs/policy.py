@@ -16,7 +16,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config.options import options_of
 from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
-from rlkit_sac.errors import ConfigError, RunError, summary
+from rlkit_sac.errors import ConfigError, RunError, os_errors_named
 from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
@@ -26,7 +26,6 @@ from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env
 from rlkit_sac.runs.files import (
     checksum,
     join_state,
-    os_errors_named,
     read_checked,
     read_described,
     sha256,
@@ -152,12 +151,10 @@ def load_act(
     weights = safetensors.torch.load(content)
     if target.type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
-    try:
+    with os_errors_named(f"{weights_file} does not fit", Exception):  # of any module
         policy.load_state_dict(weights, assign=into is None)
         if into is not None and description["builder"] is not None:
             check_blueprint(description, into.eval())
-    except Exception as error:  # of any module
-        raise RunError(f"{weights_file} does not fit: {summary(error)}") from error
     if change := changed_layer(description.get("layers", {}), policy):
         warnings.warn(f"{weights_file} may be of another function: {change}", stacklevel=3)
     return Act(policy.to(target).eval(), description["task"])

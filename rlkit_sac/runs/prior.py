@@ -6,13 +6,12 @@ import pkgutil
 from pathlib import Path
 
 import torch
-from tensordict import NestedKey
 from torch import nn
-from torchrl.data import Bounded, Composite
+from torchrl.data import Bounded
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import PriorConfig
-from rlkit_sac.errors import ConfigError, RlkitSacError, prefix_errors, summary
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
@@ -50,19 +49,11 @@ def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:
             prior = PolicyPrior(load_policy(folder).to(env.device))
     else:
         assert config.factory is not None
-        with prefix_errors("prior.factory"):
-            try:
-                prior = pkgutil.resolve_name(config.factory)(env)
-            except ConfigError:
-                raise
-            except (Exception, SystemExit) as error:  # a user's own function
-                raise ConfigError(f"{config.factory}: {summary(error)}") from error
-    try:
+        with prefix_errors(f"prior.factory: {config.factory}", Exception, SystemExit):
+            prior = pkgutil.resolve_name(config.factory)(env)
+    text = f"prior.kind: the prior ({config.kind}) does not fit this task"
+    with prefix_errors(text, Exception):  # also of a user's own module
         _score(prior, env)
-    except Exception as error:  # also of a user's own module
-        reason = error if isinstance(error, RlkitSacError) else f"it raised {summary(error)}"
-        text = f"the prior ({config.kind}) does not fit this task: {reason}"
-        raise ConfigError(f"prior.kind: {text}") from error
     return prior
 
 
@@ -74,24 +65,8 @@ def _score(prior: nn.Module, env: EnvBase) -> None:
         states = example.select(*frozen.in_keys, "action")
         for key, part in env.full_action_spec_unbatched.items(True, True):
             if isinstance(part, Bounded):
-                _check_bounds(prior, key, part)
                 frozen.log_prob(states, example[key], key)
             else:
                 found = frozen.log_prob_of_each_action(states, part.space.n, key)
                 if (count := found.shape[-1]) != part.space.n:
                     raise ConfigError(f"it has {count} discrete actions, the task {part.space.n}")
-
-
-def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:
-    """Refuse a policy with other action bounds, whose densities have other units."""
-    wanted = [part.space.low.tolist(), part.space.high.tolist()]
-    for module in prior.modules() if isinstance(prior, PolicyPrior) else ():
-        spec = getattr(module, "spec", None)
-        found = spec.get(key, None) if isinstance(spec, Composite) else None
-        if not isinstance(found, Bounded):
-            continue
-        if (own := [found.space.low.tolist(), found.space.high.tolist()]) != wanted:
-            raise ConfigError(
-                f"the bounds of its actions are {own}, but those of the task {wanted}: choose "
-                "env.rescale_actions as in its run"
-            )

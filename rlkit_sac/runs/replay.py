@@ -26,7 +26,7 @@ from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.replay.buffer import fit_to_example
 from rlkit_sac.data.replay.n_steps import n_step_example
 from rlkit_sac.envs.goals import goal_arguments
-from rlkit_sac.errors import ConfigError, RunError, check_installed, prefix_errors, summary
+from rlkit_sac.errors import ConfigError, check_installed, prefix_errors
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.machine import num_ranks, share_of_rank
 from rlkit_sac.runs.policy import stored_task
@@ -99,12 +99,9 @@ def make_replay(
         )
     if isinstance(replay, ReplayConfig) and replay.goals is not None:
         with prefix_errors("replay.goals"):
-            arguments = goal_arguments(env, replay.reward_function)
-        buffer.append_transform(
-            HindsightTransform(
-                buffer, **arguments, strategy=replay.goals, her_ratio=replay.her_ratio
-            )
-        )
+            options = goal_arguments(env, replay.reward_function)
+        options |= {"strategy": replay.goals, "her_ratio": replay.her_ratio}
+        buffer.append_transform(HindsightTransform(buffer, **options))
     _check_first_sample(config)
     return buffer
 
@@ -219,7 +216,8 @@ def read_prior_data(
         return _read_minari(str(path).removeprefix(_MINARI), env)
     folder = Path(path)
     if (folder / "meta.json").is_file():
-        try:
+        # Wrong content of a file can cause any error.
+        with prefix_errors(f"{path} cannot be read", Exception):
             data = TensorDict.load_memmap(folder, allow_pickle=False)
             note = folder / "storage_metadata.json"  # of a buffer, perhaps not full
             if note.is_file():
@@ -227,20 +225,16 @@ def read_prior_data(
             # An entry "mask" may also be one of allowed actions.
             of_steps = data.get("mask", data).numel() == data.numel()
             return drop_invalid(data, [MASK, "mask"] if of_steps else [MASK])
-        except Exception as error:  # any error that wrong content of a file can cause
-            raise ConfigError(f"{path} cannot be read: {summary(error)}") from error
     with prefix_errors("wanted a folder that TensorDict.save wrote, or a run"):
         start = Checkpoint.find(folder)
-    try:
-        if env is not None:
-            check_units(stored_task(start.folder), env, path)
-        own = start.config.get("loss.gamma")
-        if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
-            raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
-        capacity = start.state()["replay"]["capacity"]
+        task, capacity = stored_task(start.folder), start.state()["replay"]["capacity"]
+    if env is not None:
+        check_units(task, env, path)
+    own = start.config.get("loss.gamma")
+    if start.config.get("replay.n_steps", 1) > 1 and gamma not in (None, own):
+        raise ConfigError(f"{path} has rewards of several steps, summed with gamma {own}")
+    with prefix_errors(f"{path} cannot be read"):
         return torch.cat([rows for _, rows in start.replay()])[-capacity:]
-    except RunError as error:
-        raise ConfigError(str(error)) from error
 
 
 def _read_minari(name: str, env: EnvBase | None) -> TensorDictBase:
@@ -250,8 +244,7 @@ def _read_minari(name: str, env: EnvBase | None) -> TensorDictBase:
 
     if env is None:
         raise ConfigError(f"{_MINARI}{name} needs the environment of its task")
-    try:
+    # Errors of the network, of its file, or of another version.
+    with prefix_errors(f"{_MINARI}{name} cannot be read", Exception):
         dataset = minari.load_dataset(name, download=True)
-    except Exception as error:  # of the network, of its file, or of another version
-        raise ConfigError(f"{_MINARI}{name} cannot be read: {summary(error)}") from error
     return demonstrations(dataset.iterate_episodes(), env)

@@ -17,7 +17,7 @@ from torchrl.envs import EnvBase
 
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.data import SliceSampler, WorkerCollector
+from rlkit_sac.data import WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.build import Parts
@@ -339,8 +339,7 @@ def training_run(
         log = TrainingLog(directory, progress, names, started=started, processes=num_ranks())
         if isinstance(parts.collector, WorkerCollector):  # `make_envs` closes other environments
             ended.callback(parts.collector.shutdown)
-            if isinstance(parts.replay.sampler, SliceSampler):
-                parts.collector.on_gap = parts.replay.sampler.cut
+            parts.collector.on_gap = getattr(parts.replay.sampler, "mark_gap", None)
         ended.push(log.end)
         run = TrainingRun(config, session, parts, log, policy, eval_env)
         run._begin(_session_facts(config, session, parts, eval_env) | facts)

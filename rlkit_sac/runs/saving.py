@@ -17,10 +17,7 @@ from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.data.replay.hindsight import HindsightTransform
-from rlkit_sac.data.replay.n_steps import NStepTransform
-from rlkit_sac.data.replay.slices import SliceSampler
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, os_errors_named
 from rlkit_sac.graph.preserve_state import random_state, set_random_state
 from rlkit_sac.modules.structure import structure
 from rlkit_sac.runs.checkpoint import (
@@ -32,7 +29,7 @@ from rlkit_sac.runs.checkpoint import (
     segment_range,
     step_folders,
 )
-from rlkit_sac.runs.files import checksum, os_errors_named, split_state, sync, write_atomically
+from rlkit_sac.runs.files import checksum, split_state, sync, write_atomically
 from rlkit_sac.runs.machine import rank
 
 _SEGMENT_BYTES = 64 * 2**20
@@ -148,9 +145,7 @@ class Checkpoints:
         for part in self._parts.values():
             inexact_reasons += getattr(part, "inexact_reasons", [])
         for part in (self._replay.sampler, *self._replay.transform.transforms):
-            if inexact_reasons and isinstance(
-                part, SliceSampler | NStepTransform | HindsightTransform
-            ):
+            if inexact_reasons and hasattr(part, "mark_gap"):
                 part.mark_gap()  # an episode may have been lost
         return inexact_reasons
 

@@ -22,7 +22,7 @@ from rlkit_sac.config.read import set_options
 from rlkit_sac.envs.gym_env import env_name, importable_name
 from rlkit_sac.envs.make import close_env
 from rlkit_sac.envs.torchrl_env import base_env
-from rlkit_sac.errors import ConfigError, refuse, summary
+from rlkit_sac.errors import ConfigError, prefix_errors, refuse
 from rlkit_sac.recipe_files import find_recipe, open_recipe, recipe_script
 from rlkit_sac.runs.directory import RunDirectory
 from rlkit_sac.runs.evaluation import EvaluationResult
@@ -197,12 +197,10 @@ def train(
 
 def _open_once(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
     """Make an environment by a function, close it and return it."""
-    try:
+    text = f"env: there is no name=, and {function!r} made no environment for its name"
+    with prefix_errors(text, Exception):
         env = function(**deepcopy(dict(kwargs)))
         close_env(env)
-    except Exception as error:
-        text = f"env: {function!r} made no environment for its name: {summary(error)}"
-        raise ConfigError(f"{text}; or give a name=") from error
     return env
 
 
@@ -223,10 +221,8 @@ def _registered(function: EnvFunction | None, name: str | None) -> Iterator[None
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    try:
+    with prefix_errors("name is no id of Gymnasium", gym.error.Error):
         gym.register(name, function)
-    except gym.error.Error as error:
-        raise ConfigError(f"name is no id of Gymnasium: {error}") from error
     try:
         yield
     finally:

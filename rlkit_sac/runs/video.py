@@ -19,10 +19,9 @@ from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.torchrl_env import base_env, gym_envs
-from rlkit_sac.errors import ConfigError, check_installed, summary
+from rlkit_sac.errors import ConfigError, check_installed, os_errors_named, prefix_errors, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
-from rlkit_sac.runs.files import os_errors_named
 from rlkit_sac.runs.policy import StoredRun, check_spaces, find_policy, load_policy
 
 VideoFormat = Literal["mp4", "gif"]
@@ -207,13 +206,9 @@ def _image(env: EnvBase) -> Any:
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         os.environ.setdefault("MUJOCO_GL", "egl")  # the default needs a display
         os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # the default complains
-    try:
+    advice = "for tasks of MuJoCo, MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
+    with prefix_errors(f"the task cannot be rendered on this machine ({advice})", Exception):
         return _task(env).render()
-    except Exception as error:  # any that a library for graphics raises
-        raise ConfigError(
-            f"the task cannot be rendered on this machine: {summary(error)}; for tasks of MuJoCo, "
-            "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses what to render with"
-        ) from error
 
 
 def _task(env: EnvBase) -> Any:

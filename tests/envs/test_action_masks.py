@@ -168,9 +168,9 @@ def test_masks_may_be_left_out() -> None:
 
 
 def test_masks_of_each_choice_are_multiplied() -> None:
-    space = Dict(a=Discrete(2), b=Tuple([Box(-1, 1, (1,)), MultiDiscrete([[2, 1]])]))
+    space = Dict(a=Discrete(2), b=Tuple([Box(-1, 1, (1,)), MultiDiscrete([2, 1])]))
     convert = ActionConversion(space, rescale=True)
-    own = {"a": np.array([0, 1]), "b": (None, ((np.array([1, 0]), np.array([1])),))}
+    own = {"a": np.array([0, 1]), "b": (None, (np.array([1, 0]), np.array([1])))}
     assert convert.allowed_choices(own).tolist() == [False, False, True, False]
     own["b"] = None
     assert convert.allowed_choices(own).tolist() == [False, False, True, True]

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-import pytest
-from gymnasium.spaces import Box, Tuple
-from gymnasium.wrappers import FrameStackObservation, TransformObservation
+from gymnasium.spaces import Tuple
+from gymnasium.wrappers import FrameStackObservation
 
 from rlkit_sac.envs import (
     FrameStack,
@@ -15,7 +13,6 @@ from rlkit_sac.envs import (
     observation_layout,
 )
 from rlkit_sac.envs.task_tensors import make_conversions
-from rlkit_sac.errors import ConfigError
 from tests.image_tasks import Dot, Noise
 
 
@@ -69,13 +66,3 @@ def test_frames_are_channels_and_the_description_of_the_task_has_them() -> None:
     observe, _ = make_conversions(described)
     raw, _ = FrameStack(Dot("mixed", "discrete"), 4).reset(seed=0)
     assert observe(raw)["image_view_0"].shape == (4, 2, 12, 14)
-
-
-def test_more_frames_than_a_gray_image_is_wide_are_refused() -> None:
-    board = Box(0, 255, (10, 6), np.uint8)
-    env = TransformObservation(
-        gym.make("CartPole-v1"), lambda _: np.zeros((10, 6), np.uint8), board
-    )
-    assert FrameStack(env, 5).observation_space.shape == (5, 10, 6)
-    with pytest.raises(ConfigError, match="frame_stack is 6: set it below 6, the width"):
-        FrameStack(env, 6)

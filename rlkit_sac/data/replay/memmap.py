@@ -14,7 +14,7 @@ import torch
 from tensordict import TensorDictBase
 from torchrl.data import LazyMemmapStorage
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import prefix_errors
 
 _INDEX = torch.zeros((), dtype=torch.int64)  # TorchRL's buffer stores one with each transition
 _CHUNK = 2**20
@@ -42,28 +42,24 @@ def make_memmap_storage(
     >>> make_memmap_storage(TensorDict(observation=torch.zeros(3)), capacity=100).max_size
     100
     """
-    place, folder = directory or Path(tempfile.gettempdir()), directory
-    try:
+    place = directory or Path(tempfile.gettempdir())
+    text = f"the files of a replay buffer of {capacity} transitions cannot take their space in"
+    advice = "choose a smaller capacity or another place"
+    with prefix_errors(f"{text} {place} ({advice})", RuntimeError):  # which PyTorch raises
         place.mkdir(parents=True, exist_ok=True)
-        folder = folder or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
-        storage = LazyMemmapStorage(capacity, scratch_dir=folder)
-        storage._init(example.clone(False).set("index", _INDEX))
-        with ExitStack() as opened:
-            files = [opened.enter_context(each.open("r+b")) for each in folder.rglob("*.memmap")]
-            if directory is None and os.name != "nt":  # where a file in use cannot be deleted
-                shutil.rmtree(folder)
-            for file in files:
-                _allocate_on_disk(file)
-    except BaseException as error:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, OSError | RuntimeError):  # the latter from PyTorch
-            raise
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(
-            f"the files of a replay buffer of {capacity} transitions cannot take their space in "
-            f"{place}: {reason}; choose a smaller capacity or another place"
-        ) from error
+        folder = directory or Path(tempfile.mkdtemp(prefix="rlkit_sac-replay-", dir=place))
+        with ExitStack() as failed:
+            failed.callback(shutil.rmtree, folder, ignore_errors=True)
+            storage = LazyMemmapStorage(capacity, scratch_dir=folder)
+            storage._init(example.clone(False).set("index", _INDEX))
+            with ExitStack() as opened:
+                paths = folder.rglob("*.memmap")
+                files = [opened.enter_context(path.open("r+b")) for path in paths]
+                if directory is None and os.name != "nt":  # where a file in use cannot be deleted
+                    shutil.rmtree(folder)
+                for file in files:
+                    _allocate_on_disk(file)
+            failed.pop_all()
     if directory is None and os.name == "nt":
         weakref.finalize(storage, shutil.rmtree, folder, ignore_errors=True)
     return storage

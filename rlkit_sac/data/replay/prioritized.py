@@ -166,9 +166,6 @@ class PrioritizedSampler(StatefulSampler):
         self.frames, self._largest = state_dict["frames"], state_dict["largest"]
         self._tree.load_state_dict(state_dict["tree"])
 
-    def __repr__(self) -> str:
-        return f"PrioritizedSampler(alpha={self._alpha}, beta={self.beta}, eps={self._eps})"
-
     def _leave_out_oldest(self) -> None:
         if self._left_out and self.frames > self._capacity:
             oldest = torch.arange(self.frames, self.frames + self._left_out, device=self._device)

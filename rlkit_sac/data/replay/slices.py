@@ -109,9 +109,6 @@ class BlockSampler(StatefulSampler):
         """Continue from a state."""
         self.frames, self._refused = state_dict["frames"], None
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(length={self.length}, num_envs={self.num_envs})"
-
     @property
     def frames_back(self) -> int:
         """The largest distance in storage between a frame and the first frame of its stack."""
@@ -264,8 +261,8 @@ class StepSampler(SliceSampler):
     Raises:
         ConfigError: as `SliceSampler`.
 
-    >>> StepSampler(capacity=100, num_envs=2, frame_stack=4)
-    StepSampler(length=1, num_envs=2)
+    >>> StepSampler(capacity=100, num_envs=2, frame_stack=4).length
+    1
     """
 
     def __init__(self, **options: Any) -> None:

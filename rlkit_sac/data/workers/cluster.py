@@ -6,10 +6,10 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from rlkit_sac.errors import ConfigError, check_installed, summary
+from rlkit_sac.errors import ConfigError, check_installed, prefix_errors
 from rlkit_sac.signals import SIGNALS, hold_signals
 
 _SECONDS_TO_CONNECT = 5.0
@@ -55,16 +55,11 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     options: dict[str, Any] = {} if address else {"include_dashboard": False}
     ray._private.worker._worker_logs_enabled = False  # its paragraph about each worker that died
+    options |= {"logging_level": "ERROR", "log_to_driver": False}
     try:
         # A signal to all processes of a terminal or a job is for this one, which ends the others.
-        with hold_signals():
-            ray.init(
-                address=address or "local", logging_level="ERROR", log_to_driver=False, **options
-            )
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ConfigError(
-            f"no Ray cluster at workers.address {address!r}: {summary(error)}"
-        ) from error
+        with _named_address(address), hold_signals():
+            ray.init(address=address or "local", **options)
     finally:
         _restore_signal_handlers(handlers)  # Ray handles SIGTERM by ending the process
     try:
@@ -98,13 +93,14 @@ def check_capacity(workers: int, cpus: float) -> None:
 def _check_reachable(address: str) -> None:
     """Refuse an address without a server; Ray would try for two minutes and end the process."""
     host, _, port = address.rpartition(":")
-    try:
+    with _named_address(address):
         socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT).close()
-    except (OSError, OverflowError, ValueError) as error:
-        reason = "it has no port" if isinstance(error, ValueError) else summary(error)
-        raise ConfigError(
-            f"no Ray cluster at workers.address {address!r}: {reason}; give host:port, or auto"
-        ) from error
+
+
+def _named_address(address: str | None) -> AbstractContextManager[None]:
+    """Turn errors of a connection into a `ConfigError` that names its address."""
+    text = f"no Ray cluster at workers.address {address!r} (host:port, or auto)"
+    return prefix_errors(text, OverflowError, RuntimeError, ValueError)
 
 
 def _restore_signal_handlers(handlers: dict[int, Any]) -> None:

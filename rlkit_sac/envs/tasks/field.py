@@ -85,10 +85,8 @@ class FieldEnv(gym.Env[NDArray[np.float32], Any], ABC):
             reward = -1.0
         return self._observe(), reward, arrived or left, False, {}
 
-    def render(self) -> NDArray[np.uint8] | None:
+    def render(self) -> NDArray[np.uint8]:
         """Returns an image `[256, 256, 3]` of the present state."""
-        if self.render_mode is None:
-            return None
         place, target = (self._x, self._y), (self._target_x, self._target_y)
         return draw_field(_FIELD, place, target, _RADIUS, self._draw)
 

@@ -143,10 +143,8 @@ class GoalEnv(gym.Env[NDArray[np.float32], Any]):
         info = {"internal_steps": count, "success": reward == _GOAL_REWARD}
         return self._observe(), reward, terminated, truncated, info
 
-    def render(self) -> NDArray[np.uint8] | None:
+    def render(self) -> NDArray[np.uint8]:
         """Returns an image `[256, 192, 3]` of the present state, the goal on the right."""
-        if self.render_mode is None:
-            return None
         canvas = Canvas(192, 256, left=-0.8, bottom=-16.0, scale=8.0, color=_GRASS)
         canvas.rectangle(_LENGTH, -_POST, _NET_DEPTH, 2 * _POST, _NET)
         for x, half in ((0.0, _HALF_WIDTH), (_AREA_X, _AREA_HALF_WIDTH)):

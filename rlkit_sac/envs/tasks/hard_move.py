@@ -95,10 +95,8 @@ class HardMoveV1Env(gym.Env[NDArray[np.float32], Any]):
         arrived = squared <= _RADIUS**2
         return self._observe(), (_BONUS if arrived else 0.0) - squared, arrived, False, {}
 
-    def render(self) -> NDArray[np.uint8] | None:
+    def render(self) -> NDArray[np.uint8]:
         """Returns an image `[256, 256, 3]` of [-1.2, 1.2]², where each target is in full."""
-        if self.render_mode is None:
-            return None
         place, target = (self._x, self._y), (self._target_x, self._target_y)
         return draw_field(1.0 + _RADIUS, place, target, _RADIUS, self._draw)
 

@@ -97,10 +97,8 @@ class PlatformEnv(gym.Env[NDArray[np.float32], Any]):
         terminated = self._simulate(choice, parameter)
         return self._observe(), (self._x - start) / _LENGTH, terminated, False, {}
 
-    def render(self) -> NDArray[np.uint8] | None:
+    def render(self) -> NDArray[np.uint8]:
         """Returns an image `[128, 640, 3]` of the present state."""
-        if self.render_mode is None:
-            return None
         scale = 640 / (_LENGTH + 2 * _WIDTH)
         canvas = Canvas(640, 128, left=-_WIDTH, bottom=0.0, scale=scale, color=_SKY)
         for start, width in zip(_STARTS, _WIDTHS, strict=True):
