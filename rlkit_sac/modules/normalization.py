@@ -93,9 +93,6 @@ class ObservationNormalizer(nn.Module):
 
     Calls do not change the statistics; only :meth:`update` does.
 
-    Attributes:
-        frozen: whether :meth:`update` leaves the statistics as they are.
-
     Args:
         observation_dim: length of the observation.
         clip: the bound c; ``None`` for no bound. Default: 10.
@@ -110,8 +107,6 @@ class ObservationNormalizer(nn.Module):
     >>> normalizer(torch.tensor([4.0]))
     tensor([2.])
     """
-
-    frozen = False
 
     def __init__(
         self,
@@ -130,8 +125,7 @@ class ObservationNormalizer(nn.Module):
 
     def update(self, observation: Tensor) -> None:
         """Update the statistics with observations ``[*, observation_dim]``."""
-        if not self.frozen:
-            self.statistics.update(observation.reshape(-1, self.observation_dim))
+        self.statistics.update(observation.reshape(-1, self.observation_dim))
 
     def forward(self, observation: Tensor) -> Tensor:
         """Return the normalized observation, in the dtype of ``observation``."""

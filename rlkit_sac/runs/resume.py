@@ -239,8 +239,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
         if options.run is not None:
             raise ConfigError("warm_start.run: must be null where prior.warm_start is true")
         options = WarmStartConfig(str(find_policy(Path(prior.run), prior.which)), ["actor"])
-        if (normalizer := getattr(loss_module, "observation_normalizer", None)) is not None:
-            normalizer.frozen = True
+        loss_module.keeps_observation_statistics = True  # they are part of the policy
     if options.run is None or config.resume is not None:
         return
     for name, points in config.loss.schedules.items():

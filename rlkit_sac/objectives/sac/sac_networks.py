@@ -87,6 +87,9 @@ class SACNetworks(LossContract):
     #: The number of discrete actions, if it is known before the first batch.
     num_actions: int | None
     return_estimator: ReturnEstimator
+    #: Whether :meth:`update_normalizers` leaves the statistics of the policy's observations as they
+    #: are.
+    keeps_observation_statistics: bool = False
     qvalue_coef: float | Tensor
     dqda_clipping: float | Tensor | None
 
@@ -299,7 +302,8 @@ class SACNetworks(LossContract):
         masked = absent or any(batch.get(key, None) is not None for key in masks)
         valid = valid_steps(batch, masks) if masked else None
         states = batch if valid is None else batch[valid]
-        for normalizer in (self.observation_normalizer, self.critic_normalizer):
+        of_policy = None if self.keeps_observation_statistics else self.observation_normalizer
+        for normalizer in (of_policy, self.critic_normalizer):
             if normalizer is not None:
                 normalizer.update(states.get(normalizer.key))
         if self.reward_normalizer is not None:
