@@ -22,7 +22,7 @@ from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac import runs
-from rlkit_sac.config import EnvConfig, LayersConfig, PositiveInt, Seed
+from rlkit_sac.config import EnvConfig, LayersConfig, NormalizationConfig, PositiveInt, Seed
 from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
@@ -54,6 +54,9 @@ class CloneConfig:
     log_std_min: float = -2.0
     """Smallest log standard deviation of continuous actions, before the tanh. Data with one action
     for each state drive it to this limit; a prior with a small one allows no other actions."""
+    normalize_observations: bool = False
+    """Normalize vector observations by the mean and standard deviation of the data, which the
+    policy keeps; for runs that begin at the policy, and normalize observations."""
     updates: PositiveInt = 5_000
     """Number of steps of the optimizer."""
     batch_size: PositiveInt = 256
@@ -112,7 +115,11 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
     )
     size = runs.observation_inputs(LayersConfig(), env)
     actors = [make_actor(size, key, spec, config) for key, spec in action_specs.items()]
-    policy = acting_policy(actors).to(env.device)
+    normalization = NormalizationConfig(observations=config.normalize_observations, clip=None)
+    normalizer = runs.make_normalizers(normalization, env, gamma=0.99).get("observation_normalizer")
+    if normalizer is not None:
+        normalizer.update(rows[normalizer.key])
+    policy = acting_policy(actors, normalizer).to(env.device)
     likelihood, optimizer = PolicyPrior(policy), Adam(policy.parameters(), lr=config.lr)
     for _ in range(config.updates):
         batch = replay.sample()

@@ -21,11 +21,12 @@ from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
 from rlkit_sac.config import (
+    DiscreteLossConfig,
     DiscreteUpdateConfig,
     EnvConfig,
     NetworkConfig,
     NormalizationConfig,
-    PlainDiscreteLossConfig,
+    PriorConfig,
     ReplayConfig,
     RunConfig,
 )
@@ -47,9 +48,10 @@ class DiscreteSACConfig(RunConfig):
     replay: ReplayConfig = field(
         default_factory=lambda: ReplayConfig(capacity=100_000, batch_size=128)
     )
+    prior: PriorConfig = field(default_factory=lambda: PriorConfig(kind="none"))
     network: NetworkConfig = field(default_factory=lambda: NetworkConfig(num_cells=[128, 128]))
     normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
-    loss: PlainDiscreteLossConfig = field(default_factory=PlainDiscreteLossConfig)
+    loss: DiscreteLossConfig = field(default_factory=DiscreteLossConfig)
     # With the usual tau of 0.005, values rise too slowly for the long episodes of CartPole.
     update: DiscreteUpdateConfig = field(
         default_factory=lambda: DiscreteUpdateConfig(target_update_tau=0.05)
@@ -68,6 +70,8 @@ class DiscreteSACConfig(RunConfig):
             yield "network.critic_keys", text
         if "actor" in names and not self.actor:
             yield "update.order", "names 'actor', but there is none: set actor to true"
+        if self.prior.kind != "none" and "target_entropy" in self.loss.schedules:
+            yield "loss.schedules", "must name target_kld_discrete in place of target_entropy here"
 
 
 def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
@@ -100,6 +104,7 @@ def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
         critic,
         actor,
         action_spec=env.full_action_spec_unbatched["action"],
+        prior_network=runs.make_prior(config.prior, env),
         encoder_network=runs.shared_encoder(config.network, env),
         burn_in=config.replay.burn_in,
         diagnostics=True,
@@ -123,7 +128,7 @@ def build(config: DiscreteSACConfig, env: EnvBase) -> runs.Parts:
     update = Update(
         loss_module,
         optimizers,
-        runs.update_steps(config.update, groups),
+        runs.update_steps(config.update, groups, learning_starts=config.collector.learning_starts),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         compile_from=runs.first_compiled_update(config, device),
         group=runs.learner_group(),

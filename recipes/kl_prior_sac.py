@@ -31,7 +31,10 @@ from rlkit_sac.updates import Update, UpdateSchedule
 
 @dataclass
 class KLPriorSACConfig(RunConfig):
-    """A run of soft actor-critic with a prior; the defaults learn Pendulum-v1 in CPU minutes."""
+    """A run of soft actor-critic with a prior, as published.
+
+    Without ``--config``, ``configs/kl_prior_sac/default.yaml`` changes some of these options.
+    """
 
     prior: PriorConfig = field(default_factory=PriorConfig)
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
@@ -95,7 +98,7 @@ def build(config: KLPriorSACConfig, env: EnvBase) -> runs.Parts:
     update = Update(
         loss_module,
         optimizers,
-        runs.update_steps(config.update, groups),
+        runs.update_steps(config.update, groups, learning_starts=config.collector.learning_starts),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         compile_from=runs.first_compiled_update(config, device),
         group=runs.learner_group(),

@@ -109,7 +109,7 @@ def build(config: ValueSACConfig, env: EnvBase) -> runs.Parts:
     update = Update(
         loss_module,
         optimizers,
-        runs.update_steps(config.update, groups),
+        runs.update_steps(config.update, groups, learning_starts=config.collector.learning_starts),
         target_updater=SoftUpdate(loss_module, tau=config.update.target_update_tau),
         compile_from=runs.first_compiled_update(config, device),
         group=runs.learner_group(),

@@ -40,6 +40,7 @@ class ReturnConfig:
 
     scheduled: ClassVar[tuple[str, ...]] = (
         *("gamma", "beta", "qvalue_coef", "reward_scale", "dqda_clipping"),
+        *("target_kld_discrete", "target_kld_per_dim"),
     )
 
     def arguments(self) -> dict[str, Any]:

@@ -202,6 +202,10 @@ class PriorConfig:
     which: Literal["last", "best"] = "last"
     """Checkpoint of run: the newest (last), or the checkpoint of the best evaluation (best)."""
 
+    warm_start: bool = False
+    """Start the actor at the policy of run, and keep its statistics of the observations, for kind
+    policy."""
+
     factory: str | None = None
     """Function that makes a prior for the environment, as module:function, for kind factory."""
 
@@ -214,3 +218,5 @@ class PriorConfig:
                 yield name, f"must name {what} where kind is {kind!r}"
             if self.kind != kind and value is not None:
                 yield name, f"is for kind {kind!r}, but kind is {self.kind!r}"
+        if self.warm_start and self.kind != "policy":
+            yield "warm_start", f"is for kind 'policy', but kind is {self.kind!r}"

@@ -254,11 +254,13 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
     hints = get_type_hints(type(section), include_extras=True)
     rates = [name for name in hints if name == "lr" or name.startswith("lr_")]
     names = [name for name in vars(section) if name in (*rates, *section.scheduled)]
-    is_fixed = getattr(section, "fixed_alpha", None)
+    targets = ("target_entropy", "target_kld_discrete", "target_kld_per_dim")
+    fixed = getattr(section, "fixed_alpha", None)
     for name, points in section.schedules.items():
+        is_fixed = fixed[name == targets[-1]] if isinstance(fixed, list) else fixed
         if name not in names:
             problems = [f"there is no schedule of {name!r}; {suggestion(name, names)}"]
-        elif name in ("alpha_init", "target_entropy") and is_fixed != (name == "alpha_init"):
+        elif name in ("alpha_init", *targets) and is_fixed != (name == "alpha_init"):
             problems = [f"{name} can change only where fixed_alpha is {str(not is_fixed).lower()}"]
         elif not points:
             problems = [f"{name} needs a value at one number of frames at least"]

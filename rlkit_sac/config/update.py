@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from rlkit_sac.config.options import PositiveFloat, PositiveInt, schedule_errors
+from rlkit_sac.config.options import NonNegativeInt, PositiveFloat, PositiveInt, schedule_errors
 
 MatmulPrecision: TypeAlias = Literal["auto", "exact", "bfloat16"]
 _Loss: TypeAlias = Literal["actor", "qvalue", "alpha"]
@@ -84,6 +84,10 @@ class UpdateConfig(StepConfig):
 
     utd_ratio: PositiveFloat = 1.0
     """Number of updates per frame."""
+
+    actor_starts: NonNegativeInt = 0
+    """Number of frames before the first steps of actor and temperature; the critics learn from
+    collector.learning_starts on."""
 
     order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])
     """Steps of an update, in order: joint minimizes all losses together, a nested list some of

@@ -78,6 +78,8 @@ class LossContract(LossModule):
     #: Options that :meth:`set_scalar` can change.
     scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
+    #: Whether :meth:`update_normalizers` leaves the statistics of the policy's observations alone.
+    keeps_observation_statistics: bool = False
     gamma: float | Tensor
     reward_scale: float | Tensor
     deactivate_vmap: bool = False
@@ -384,7 +386,8 @@ class LossContract(LossModule):
         masked = absent or any(batch.get(key, None) is not None for key in masks)
         valid = valid_steps(batch, masks) if masked else None
         states = batch if valid is None else batch[valid]
-        for normalizer in (self.observation_normalizer, self.critic_normalizer):
+        of_policy = None if self.keeps_observation_statistics else self.observation_normalizer
+        for normalizer in (of_policy, self.critic_normalizer):
             if normalizer is not None:
                 normalizer.update(states.get(normalizer.key))
         if self.reward_normalizer is not None:

@@ -355,27 +355,35 @@ def parameter_groups(loss_module: LossModule) -> dict[str, list[Parameter]]:
     return {name: parameters for name, parameters in groups.items() if parameters}
 
 
-def update_steps(config: UpdateConfig, groups: Collection[str]) -> list[Step]:
+def update_steps(
+    config: UpdateConfig, groups: Collection[str], *, learning_starts: int = 0
+) -> list[Step]:
     """Return the steps of the update, in the order of ``config.order``.
 
     Steps on parameters that the loss does not train, such as a fixed temperature, are left out.
+    Where actor and temperature start later, they have a step of their own.
 
     Args:
         config: the order and periods of the steps, and the steps that recompute their losses.
         groups: the names from :func:`parameter_groups`; optimizers have the same names.
+        learning_starts: the number of frames before the first update.
 
     >>> update_steps(UpdateConfig(order=["qvalue", "alpha", "target"]), ["actor", "qvalue"])
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
     """
     steps: list[Step] = []
+    # The updates that an UpdateSchedule makes until then.
+    start = int(max(config.actor_starts - learning_starts, 0) * config.utd_ratio)
     for entry in config.step_groups():
         period = config.periods.get(entry[0], 1)
         if entry == ["target"]:
             steps.append(TargetStep(period))
             continue
-        names = tuple(name for name in (groups if entry == ["joint"] else entry) if name in groups)
-        if names:
-            recompute = any(name in config.recompute_steps() for name in entry)
-            losses = tuple(f"loss_{name}" for name in names)
-            steps.append(LossStep(losses, names, period, recompute))
+        names = [name for name in (groups if entry == ["joint"] else entry) if name in groups]
+        late = [name for name in names if start and name in ("actor", "alpha")]
+        recompute = any(name in config.recompute_steps() for name in entry)
+        for part, begins in (([name for name in names if name not in late], 0), (late, start)):
+            if part:
+                losses = tuple(f"loss_{name}" for name in part)
+                steps.append(LossStep(losses, tuple(part), period, recompute, begins))
     return steps

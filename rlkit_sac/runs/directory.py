@@ -255,7 +255,7 @@ def file_name(text: str) -> str:
 
 
 def _write_info(path: Path, info: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(info, indent=2) + "\n").encode())
+    write_atomically(path, (json.dumps(info, indent=2, default=float) + "\n").encode())
 
 
 def _read_info(path: Path) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Space
+from torch import nn
 from torchrl.envs import EnvBase
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config.options import flat_config
 from rlkit_sac.config.read import read_yaml
-from rlkit_sac.config.run import BaseRunConfig
+from rlkit_sac.config.run import BaseRunConfig, WarmStartConfig
 from rlkit_sac.envs import describe_task
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.observations import is_image
@@ -23,12 +24,12 @@ from rlkit_sac.envs.spaces import leaves, path_str
 from rlkit_sac.envs.task_tensors import make_conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, prefix_errors, refuse
-from rlkit_sac.modules.structure import changed_layer
-from rlkit_sac.runs.checkpoint import Checkpoint
+from rlkit_sac.modules.structure import changed_layer, structure
+from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint
 from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.machine import num_ranks
-from rlkit_sac.runs.policy import stored_task
+from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
 from rlkit_sac.updates.scheduled_values import schedule_value
 
@@ -216,13 +217,16 @@ def changes(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> 
 
 
 def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> None:
-    """Load modules of a loss from a checkpoint of another run.
+    """Load modules of a loss from a checkpoint of another run, or the actor from a cloned policy.
 
     Critics are loaded with their target networks; optimizers, replay and counters are not loaded.
+    With ``prior.warm_start`` the actor is loaded from the prior's run, and the statistics of its
+    observations stay as they are.
 
     Args:
         loss_module: the loss to be trained.
-        config: the options of the run. Without ``warm_start.run``, or at a resume, nothing is done.
+        config: the options of the run. Without a run to load from, or at a resume, nothing is
+            loaded.
         env: the environment of this run.
 
     Raises:
@@ -230,17 +234,26 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
             this run, or a module is missing, of another shape or another function; for critics, if
             rewards are scaled, normalized or discounted otherwise.
     """
-    options = config.warm_start
+    options, prior = config.warm_start, getattr(config, "prior", None)
+    if prior is not None and prior.warm_start:
+        if options.run is not None:
+            raise ConfigError("warm_start.run: must be null where prior.warm_start is true")
+        options = WarmStartConfig(str(find_policy(Path(prior.run), prior.which)), ["actor"])
+        loss_module.keeps_observation_statistics = True  # they are part of the policy
     if options.run is None or config.resume is not None:
         return
     for name, points in config.loss.schedules.items():
         loss_module.set_scalar(name, schedule_value(points, 0))
     with prefix_errors("warm_start.run"):
-        start = Checkpoint.find(options.run)
-        check_units(stored_task(start.folder), env, start.run_path)
-        state = start.state()
-    saved, layers, parts = state["loss"], state.get("layers", {}), loss_parts(loss_module)
-    own = loss_module.state_dict()
+        folder = Path(options.run)
+        if (folder / "policy.json").exists() and not (folder / MANIFEST).exists():
+            saved, layers = _policy_state(folder, loss_module)
+        else:
+            start = Checkpoint.find(folder)
+            folder, state = start.folder, start.state()
+            saved, layers = state["loss"], state.get("layers", {})
+        check_units(stored_task(folder), env, options.run)
+    parts, own = loss_parts(loss_module), loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)
     if shares and "actor" in options.modules and "qvalue" not in options.modules:
         raise ConfigError(
@@ -261,8 +274,18 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
         )
         if misfit := first_misfit(wanted, found) or changed_layer(layers, parts, begins + others):
             raise ConfigError(
-                f"warm_start.modules: {module} of {start.folder} does not fit: {misfit}; use the "
-                "same options of environment, networks and returns, or leave the module out"
+                f"warm_start.modules: {module} of {folder} does not fit: {misfit}; use the same "
+                "options of env, network, loss and normalization.observations, or leave it out"
             )
         own |= found
     loss_module.load_state_dict(own)
+
+
+def _policy_state(folder: Path, loss_module: LossModule) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the state and the structure of a policy's actor and normalizer, named as in a loss."""
+    policy, keys = load_policy(folder), getattr(loss_module.actor_network, "out_keys", [])
+    steps: list[Any] = [part for part in policy.modules() if hasattr(part, "get_dist")]
+    actor: Any = next((step for step in reversed(steps) if step.out_keys == keys), None)
+    normalizer: Any = getattr(policy, "normalizer", None)
+    parts = nn.ModuleDict({"actor_network_params": actor, "observation_normalizer": normalizer})
+    return parts.state_dict(), structure(parts)

@@ -367,6 +367,7 @@ def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
     if config.loss.schedules and not hasattr(parts.loss_module, "set_scalar"):
         raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
+    apply_schedules(parts.update, config.loss.schedules, {}, 0)  # refuses what cannot change
 
 
 def _session_facts(

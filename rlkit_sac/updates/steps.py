@@ -17,12 +17,14 @@ class LossStep:
         period: the number of updates from one such step to the next; 2 is every second update.
         recompute: whether this step and later ones use the losses of a new forward pass. Later
             steps do so even in updates in which this step is not due.
+        start: the number of updates before the first such step.
     """
 
     losses: tuple[str, ...]
     optimizers: tuple[str, ...]
     period: int = 1
     recompute: bool = False
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class TargetStep:
     """
 
     period: int = 1
+    start = 0  # no field
 
 
 Step: TypeAlias = LossStep | TargetStep
@@ -91,7 +94,8 @@ def due_passes(blocks: Sequence[Sequence[Step]], update_number: int) -> list[Pas
     """
     due: list[tuple[Step, ...]] = [()]
     for block in blocks:
-        steps = tuple(step for step in block if update_number % step.period == 0)
+        started = (step for step in block if update_number > step.start)
+        steps = tuple(step for step in started if update_number % step.period == 0)
         if due[-1] and any(isinstance(step, LossStep) for step in steps):
             due.append(steps)
         else:  # the block has no losses that are due, or is the first one

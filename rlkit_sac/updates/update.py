@@ -179,7 +179,7 @@ class Update:
             order.copy_(torch.randperm(len(order), generator=shared))
         passes = due_passes(self._blocks, self.count)
         # Optimizers create their state in the first step.
-        is_first = any(self.count <= step.period for due in passes for step in due.losses)
+        is_first = any(self.count <= s.start + s.period for due in passes for s in due.losses)
         reached = self.compile_from is not None and self.count >= self.compile_from
         compiled = reached and not is_first
         in_graph = compiled and self.group is None and self._pass_steps.is_supported()

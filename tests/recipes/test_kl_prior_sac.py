@@ -74,8 +74,11 @@ def test_the_policy_of_a_run_is_a_prior_for_the_next(workplace, capsys):
     """It stays what it was, so that one may go on where the other began anew."""
     first = SAC.train("--seed", "1")
     prior = ["--prior.kind", "policy", "--prior.run", str(first), "--prior.which", "best"]
+    published = ("--config", "published")
     longer = ("--collector.total_frames", "220", "--update.lr_actor", "0.003")
-    run = PRIOR.train(*prior, *longer, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100")
+    run = PRIOR.train(
+        *prior, *longer, *published, "--loss.fixed_alpha", "true", "--loss.alpha_init", "100"
+    )
     metrics = pd.read_csv(run / "metrics.csv").dropna()
     assert metrics["kl"].iloc[-1] < 0.5 * metrics["kl"].iloc[0]
     assert json.loads((run / "run.json").read_text())["target_kld"] is None

@@ -159,6 +159,14 @@ def test_orders_and_periods_are_the_same(recompute: bool) -> None:
 
 
 @NOTHING_FALLS_BACK
+@pytest.mark.usefixtures("uncompiled")
+def test_an_actor_that_starts_later_is_the_same() -> None:
+    first, second = pair(continuous, order=["qvalue", "target", "actor"], actor_starts=3)
+    assert_same(first, second, [batch_for(first.loss_module) for _ in range(6)])
+    assert second.num_graphs == 2  # the graph of the critics outlives the start of the actor
+
+
+@NOTHING_FALLS_BACK
 def test_a_compiled_update_is_the_same() -> None:
     first, second = pair(continuous)
     replay = PackedReplayBuffer(capacity=100, batch_size=16)  # its batches are not contiguous

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -5,15 +7,18 @@ from hypothesis import strategies as st
 from torchrl.objectives import LossModule
 
 from rlkit_sac.config import (
+    HybridLossConfig,
     LossConfig,
     PlainContinuousLossConfig,
     UpdateConfig,
 )
 from rlkit_sac.errors import ConfigError
+from rlkit_sac.modules import UniformPrior
 from rlkit_sac.modules.normalization import RewardNormalizer
 from rlkit_sac.updates.scheduled_values import apply_schedules, schedule_value
 from tests.objectives.losses import own_loss
-from tests.objectives.networks import make_data
+from tests.objectives.networks import ACTION_DIM, make_data
+from tests.objectives.prior_references import SPECS
 from tests.runs.recipe_updates import make_update
 
 
@@ -60,6 +65,42 @@ def test_a_loss_with_scheduled_numbers_is_the_loss_made_with_them(temperature: d
         outs.append([*out.values(), *(p.grad for p in loss.parameters())])
     torch.testing.assert_close(*outs, rtol=1e-8, atol=1e-8)
     assert set(changed.state_dict()) == set(wanted.state_dict())
+
+
+DIVERGENCES = {"target_kld_discrete": 0.2, "target_kld_per_dim": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("continuous", ["target_kld_per_dim"]),
+        ("boltzmann", ["target_kld_discrete"]),
+        ("hybrid", list(DIVERGENCES)),
+    ],
+)
+def test_temperatures_follow_a_scheduled_divergence(kind: str, names: list[str]) -> None:
+    """L = log alpha (KL* - KL) with KL* halfway between the points, summed over the factors."""
+    torch.manual_seed(0)
+    loss = own_loss(kind, prior_network=UniformPrior(SPECS[kind]), alpha_init=0.3).double()
+    schedules = {name: {100: 0.0, 200: 2 * DIVERGENCES[name]} for name in names}
+    apply_schedules(make_update(loss, UpdateConfig()), schedules, {}, 150)
+    out, wanted = loss(make_data(kind, 6)), 0.0
+    for name in names:
+        suffix = "" if len(names) == 1 else "_discrete" if "discrete" in name else "_continuous"
+        nats = DIVERGENCES[name] * (1 if "discrete" in name else ACTION_DIM)
+        wanted += math.log(0.3) * (nats - out[f"kl{suffix}"])
+    torch.testing.assert_close(out["loss_alpha"], wanted, rtol=1e-6, atol=1e-6)
+    for name in names:
+        with pytest.raises(ConfigError, match="must be greater than or equal to 0, got -1"):
+            loss.set_scalar(name, -1.0)
+
+
+def test_pairs_of_temperatures_may_be_fixed_beside_a_scheduled_divergence() -> None:
+    points = {name: {0: 0.1} for name in DIVERGENCES}
+    errors = HybridLossConfig(fixed_alpha=[True, False], schedules=points).errors()
+    assert list(errors) == [
+        ("schedules", "target_kld_discrete can change only where fixed_alpha is false")
+    ]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -18,6 +18,7 @@ from torchrl.objectives import ValueEstimators
 
 from rlkit_sac.config.loss import LossConfig
 from rlkit_sac.config.options import NonNegativeFloat, PositiveFloat, check_values
+from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.behavior import BehaviorPolicy
 from rlkit_sac.modules.boltzmann import BoltzmannPolicy
 from rlkit_sac.modules.critics import RewardWeights
@@ -62,7 +63,7 @@ class SACNetworks(LossContract):
     scalars = LossContract.scalars | {
         "qvalue_coef": NonNegativeFloat,
         "dqda_clipping": PositiveFloat,
-        "target_entropy": float,
+        **{f"target_entropy{suffix}": float for suffix in ("", "_discrete", "_continuous")},
     }
 
     #: The name and the class of each factor, in the order of pairs of options.
@@ -261,12 +262,21 @@ class SACNetworks(LossContract):
     def set_scalar(self, option: str, value: float) -> None:
         """Change a number during training. ``alpha_init`` changes a fixed temperature.
 
+        ``target_kld_per_dim`` and ``target_kld_discrete`` change the target divergence of a prior.
         Rewards of several steps cannot follow ``gamma``: the next call refuses them.
         """
         only = self.factors.get("")
         if option == "alpha_init" and only is not None and only.fixed:
             check_values({option: PositiveFloat}, {option: value})
             self.log_alpha.fill_(only.temperature.initial_parameter(value))
+        elif option in ("target_kld_per_dim", "target_kld_discrete"):
+            factor = self.discrete if option == "target_kld_discrete" else self.continuous
+            if factor is None or factor.fixed or self.factor_priors[factor.name] is None:
+                raise ConfigError(f"{option} needs a prior and a learned temperature")
+            check_values({option: NonNegativeFloat}, {option: value})
+            spec = None if factor is self.discrete else self.specs[factor.role]
+            nats = value if spec is None else value * spec.shape.numel()
+            super().set_scalar(f"target_entropy{factor.suffix}", -nats)
         else:
             super().set_scalar(option, value)
 
