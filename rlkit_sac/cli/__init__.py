@@ -20,12 +20,22 @@ import sys
 from collections.abc import Sequence
 
 from rlkit_sac._version import __version__
-from rlkit_sac.cli import check_env, evaluate, export, recipes, report, resume, train, video
+from rlkit_sac.cli import (
+    check_env,
+    evaluate,
+    export,
+    policies,
+    recipes,
+    report,
+    resume,
+    train,
+    video,
+)
 from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import end_on_interrupt
 
-_MODULES = (train, recipes, resume, evaluate, video, export, report, check_env)
+_MODULES = (train, recipes, policies, resume, evaluate, video, export, report, check_env)
 #: The module of each command, by the name of the command. It has examples in its docstring,
 #: ``SUMMARY``, ``add_arguments(parser)``, and ``run(arguments)``, which returns the exit code.
 COMMANDS = {file.__name__.rpartition(".")[2].replace("_", "-"): file for file in _MODULES}
@@ -72,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
     wants_help = {"-h", "--help"} & set(getattr(arguments, "options", ()))
-    if not (arguments.command in ("recipes", "report") or wants_help) and sys.stderr.isatty():
+    if (
+        not (arguments.command in ("recipes", "policies", "report") or wants_help)
+        and sys.stderr.isatty()
+    ):
         print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         with end_on_interrupt():

@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from rlkit_sac.cli.run_arguments import add_run, check_run
+from rlkit_sac.trained_policies import find_run, output_folder
 
 SUMMARY = "write the policy of a run to an ONNX file, or to a program of PyTorch"
 
@@ -37,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.output import summary_table
     from rlkit_sac.runs import export_policy
 
-    run = Path(arguments.run)
+    run = find_run(arguments.run)
     folder = run.parents[1] if run.parent.name == "checkpoints" else run
-    path = Path(arguments.output or folder / f"policy{_SUFFIXES[arguments.format]}")
+    path = Path(arguments.output or output_folder(folder) / f"policy{_SUFFIXES[arguments.format]}")
     metadata = export_policy(arguments.run, path, format=arguments.format, which=arguments.which)
     print(summary_table({**metadata["inputs"], **metadata["outputs"], "file": str(path)}))
     return 0

@@ -6,12 +6,15 @@ import argparse
 import os
 
 from rlkit_sac.errors import refuse
+from rlkit_sac.trained_policies import find_run
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add ``RUN``, a run directory or a checkpoint, and ``--which``."""
     parser.add_argument(
-        "run", metavar="RUN", help="run directory, or one of its checkpoints/step_<frames>"
+        "run",
+        metavar="RUN",
+        help="run directory, one of its checkpoints/step_<frames>, or the name of a trained policy",
     )
     parser.add_argument(
         "--which",
@@ -39,7 +42,7 @@ def check_run(arguments: argparse.Namespace) -> None:
     --episodes: must be >= 1, got 0
     """
     values, problems = vars(arguments), []
-    if not os.path.isdir(arguments.run):
+    if not os.path.isdir(find_run(arguments.run)):
         problems.append(f"{arguments.run} is not a folder; give a run directory")
     if (episodes := values.get("episodes")) is not None and episodes < 1:
         problems.append(f"--episodes: must be >= 1, got {episodes}")

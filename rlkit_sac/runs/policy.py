@@ -32,6 +32,7 @@ from rlkit_sac.runs.files import (
     write_atomically,
 )
 from rlkit_sac.runs.machine import resolve_device
+from rlkit_sac.trained_policies import find_run
 
 FORMAT_VERSION = 2
 
@@ -108,7 +109,8 @@ def load_policy(
     keeps it.
 
     Args:
-        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``.
+        run_dir: the run directory, or one of its ``checkpoints/step_<frames>``; or the name of a
+            policy of the package, such as ``zoo:sac/HalfCheetah-v5``.
         which: the newest checkpoint of the run, or the checkpoint of the best evaluation.
         device: the device of the policy, as :func:`~rlkit_sac.runs.resolve_device` takes it; the
             run may have used another. Default: the CPU, or the device of ``into``.
@@ -149,6 +151,7 @@ def load_act(
         device = "cpu" if into is None else own_tensor(into).device
     target = resolve_device(str(device))
     weights = safetensors.torch.load(content)
+    weights = {n: w.float() if w.dtype == torch.float16 else w for n, w in weights.items()}
     if target.type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
     with os_errors_named(f"{weights_file} does not fit", Exception):  # of any module
@@ -203,6 +206,7 @@ def find_policy(run_dir: Path, which: str) -> Path:
     """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
+    run_dir = find_run(run_dir)
     with os_errors_named(f"{run_dir} cannot be read"):
         if (run_dir / "policy.json").exists():
             return run_dir

@@ -23,6 +23,7 @@ from rlkit_sac.errors import ConfigError, check_installed, os_errors_named, pref
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
 from rlkit_sac.runs.policy import StoredRun, check_spaces, find_policy, load_policy
+from rlkit_sac.trained_policies import output_folder
 
 VideoFormat = Literal["mp4", "gif"]
 
@@ -141,7 +142,7 @@ def record_run(
         return record_video(
             policy,
             env,
-            run.path / "videos" if folder is None else folder,
+            output_folder(run.path) / "videos" if folder is None else folder,
             seed=run.options["seed"] if seed is None else seed,
             prefix=f"step_{run.frames}-",
             reward_weights=run.options["reward_weights"],
