@@ -23,6 +23,7 @@ def test_sub_packages_and_losses_are_attributes() -> None:
         "output",
         "recipe_files",
         "signals",
+        "trained_policies",
         "valid_steps",
     }
     for name in names - internal:

@@ -2,7 +2,7 @@
 
 Examples:
     rlkit-sac policies
-    rlkit-sac evaluate zoo:sac/HalfCheetah-v5     also video, export, load_policy and prior.run
+    rlkit-sac evaluate zoo:sac/HalfCheetah-v5
 """
 
 from __future__ import annotations

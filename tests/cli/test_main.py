@@ -169,11 +169,15 @@ def test_recipes_are_listed_with_their_configurations(capsys: pytest.CaptureFixt
         ("sweep", [], [f"spaces/{file.name}" for file in RECIPES.glob("spaces/*.yaml")]),
         ("sac", [], ["spaces/mine.yaml", "configs/mine/default.yaml"]),
         ("sac", ["ant", "hopper"], ["spaces/mine.yaml", "configs/mine/default.yaml"]),
-        ("kl-prior-sac", ["halfcheetah_same_action"], ["spaces/mine.yaml"]),
+        (
+            "kl-prior-sac",
+            ["halfcheetah_same_action"],
+            ["spaces/mine.yaml", "configs/mine/default.yaml"],
+        ),
         (
             "kl-prior-sac",
             ["pendulum_controller"],
-            ["spaces/mine.yaml", "priors/pendulum_controller.py"],
+            ["spaces/mine.yaml", "configs/mine/default.yaml", "priors/pendulum_controller.py"],
         ),
     ],
 )
