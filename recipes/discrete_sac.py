@@ -70,6 +70,8 @@ class DiscreteSACConfig(RunConfig):
             yield "network.critic_keys", text
         if "actor" in names and not self.actor:
             yield "update.order", "names 'actor', but there is none: set actor to true"
+        if self.prior.warm_start and not self.actor:
+            yield "prior.warm_start", "needs an actor: set actor to true"
         if self.prior.kind != "none" and "target_entropy" in self.loss.schedules:
             yield "loss.schedules", "must name target_kld_discrete in place of target_entropy here"
 

@@ -120,6 +120,7 @@ def main(config: KLPriorSACConfig, session: runs.Session | None = None) -> Path:
         parts = build(config, env)
         loss_module, update, replay, collector = parts
         layout, stored = observation_layout(env), runs.stored_keys(config, loss_module)
+        is_scheduled = config.loss.fixed_alpha or "target_kld_per_dim" in config.loss.schedules
         updates = UpdateSchedule(
             learning_starts=config.collector.learning_starts, utd_ratio=config.update.utd_ratio
         )
@@ -130,7 +131,7 @@ def main(config: KLPriorSACConfig, session: runs.Session | None = None) -> Path:
             parts,
             recipe="kl_prior_sac",
             eval_env=eval_env,
-            target_kld=None if config.loss.fixed_alpha else -loss_module.target_entropy,
+            target_kld=None if is_scheduled else -loss_module.target_entropy,
         ) as run:
             for batch in collector:
                 loss_module.update_normalizers(batch)

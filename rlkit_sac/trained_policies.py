@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from rlkit_sac.errors import ConfigError
 
@@ -21,7 +20,7 @@ def trained_policies() -> dict[str, Path]:
     return {f"{PREFIX}{run.parent.name}/{run.name}": run for run in runs}
 
 
-def find_run(run: Path | str) -> Path:
+def find_run(run: PurePath | str) -> Path:
     """Return the path of a run directory, or of the trained policy of this name.
 
     Args:
@@ -34,7 +33,7 @@ def find_run(run: Path | str) -> Path:
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: there is no zoo:sac/Chess; choose from zoo:...
     """
-    name = os.fspath(run)
+    name = run.as_posix() if isinstance(run, PurePath) else run
     if not name.startswith(PREFIX):
         return Path(run)
     policies = trained_policies()

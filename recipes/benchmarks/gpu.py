@@ -92,7 +92,7 @@ def make_parts(config: GPUConfig, *, graphs: bool) -> dict[str, Callable[[], Map
         parts[f"update {loss}"] = partial(time_updates, loss, config, graphs=graphs)
     short = {"evaluation.interval": config.frames, "evaluation.episodes": 1}
     for recipe, task in RECIPES.items():
-        graph = {"compile": True, "update.cuda_graph": graphs}
+        graph = {"compile": True, "update.cuda_graph": graphs, "update.matmul_precision": "auto"}
         parts[recipe] = partial(train, recipe, config, {"env.id": task, **graph, **short})
     parts["HalfCheetah-v5"] = partial(compare_training, config)
     simulators: dict[str, dict[str, Any]] = {"PendulumEnv": {}}

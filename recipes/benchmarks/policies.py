@@ -10,6 +10,7 @@ return of 100 episodes changes by more than a standard error.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,8 +45,8 @@ def main(config: PoliciesConfig) -> None:
     for run in map(Path, config.runs):
         checkpoint = find_policy(run, "best")
         source = Checkpoint.find(checkpoint)
-        target = Path(config.folder, *source.run_path.absolute().parts[-3:-1])
-        shutil.rmtree(target, ignore_errors=True)
+        final = Path(config.folder, *source.run_path.absolute().parts[-3:-1])
+        target = final.with_name(f"{final.name}.new")
         folder = target / "checkpoints" / checkpoint.name
         exact = write_policy(folder, source, torch.float32)
         result = write_policy(folder, source, torch.float16)
@@ -61,7 +62,9 @@ def main(config: PoliciesConfig) -> None:
         if result.successes is not None:
             row["success_rate"] = float(result.successes.mean())
         pd.DataFrame([row]).to_csv(target / "evaluations.csv", index=False)
-        print(f"{target}: {row}")
+        shutil.rmtree(final, ignore_errors=True)
+        target.rename(final)
+        print(f"{final}: {row}")
 
 
 def write_policy(folder: Path, source: Checkpoint, dtype: torch.dtype) -> EvaluationResult:
@@ -81,6 +84,7 @@ def write_policy(folder: Path, source: Checkpoint, dtype: torch.dtype) -> Evalua
     policy["weights_sha256"] = sha256(weights)
     manifest = json.loads((source.folder / MANIFEST).read_text())
     manifest |= {"files": {}, "segments": {}, "tree": {"dict": [["run", {"dict": []}]]}}
+    manifest["config"] = re.sub("(?m)^logging.dir: .*$", "logging.dir: runs", manifest["config"])
     (folder / "policy.safetensors").write_bytes(weights)
     for name, content in (("policy.json", policy), (MANIFEST, manifest)):
         content.pop("sha256", None)

@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="format of the file: onnx, or torch for torch.export.load (default: onnx)",
     )
     parser.add_argument(
-        "--output", metavar="FILE", help="path (default: policy.onnx or policy.pt2 in RUN)"
+        "--output",
+        metavar="FILE",
+        help="path (default: policy.onnx or policy.pt2 in RUN; here for zoo:)",
     )
 
 

@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, help="seed of the episodes (default: as in evaluations of the run)"
     )
     parser.add_argument("--format", choices=("mp4", "gif"), default="mp4", help="mp4 by default")
-    parser.add_argument("--output", metavar="FOLDER", help="folder (default: videos in RUN)")
+    parser.add_argument(
+        "--output", metavar="FOLDER", help="folder (default: videos in RUN; here for zoo:)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -74,6 +74,11 @@ class ObservationConversion:
         self.keys = [self._image_key(path) if is_image(leaf) else None for path, leaf in parts]
         images = zip(self.keys, parts, strict=True)
         self._images = {key: leaf for key, (_, leaf) in images if key is not None}
+        if len(self._images) < len(parts) - self.keys.count(None):
+            raise ConfigError(
+                f"two images of the observation space {space} would have the same entry: rename "
+                "their keys, since a key and its parts are joined by '_'"
+            )
         self._boxes: list[Any] = [
             Box(0.0, 1.0, (1,)) if self.is_counter(leaf) else flatten_space(leaf)
             for _, leaf in parts

@@ -222,7 +222,9 @@ def find_policy(run_dir: Path, which: str) -> Path:
     table, evaluations = run_dir / "evaluations.csv", read_evaluations(run_dir)
     if (newest / MANIFEST).is_file():
         state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
-        if (rows := len(evaluations)) < (saved := state["run"]["evaluations"]["rows"]):
+        if (rows := len(evaluations)) < (
+            saved := state["run"].get("evaluations", {}).get("rows", 0)
+        ):
             raise RunError(
                 f"{table} has {rows} rows, but had {saved} at the checkpoint {newest.name}: put "
                 "them back, or load the last policy"

@@ -227,6 +227,7 @@ def read_prior_data(
             return drop_invalid(data, [MASK, "mask"] if of_steps else [MASK])
     with prefix_errors("wanted a folder that TensorDict.save wrote, or a run"):
         start = Checkpoint.find(folder)
+    with prefix_errors(f"{path} cannot be read"):
         task, capacity = stored_task(start.folder), start.state()["replay"]["capacity"]
     if env is not None:
         check_units(task, env, path)

@@ -25,12 +25,13 @@ from rlkit_sac.envs.task_tensors import make_conversions
 from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, prefix_errors, refuse
 from rlkit_sac.modules.structure import changed_layer, structure
-from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint
+from rlkit_sac.runs.checkpoint import STATE, Checkpoint
 from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
+from rlkit_sac.trained_policies import find_run
 from rlkit_sac.updates.scheduled_values import schedule_value
 
 #: Patterns of the options that a resumed run may give other values.
@@ -235,18 +236,20 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
             rewards are scaled, normalized or discounted otherwise.
     """
     options, prior = config.warm_start, getattr(config, "prior", None)
+    section = "warm_start.modules"
     if prior is not None and prior.warm_start:
         if options.run is not None:
             raise ConfigError("warm_start.run: must be null where prior.warm_start is true")
         options = WarmStartConfig(str(find_policy(Path(prior.run), prior.which)), ["actor"])
+        section = "prior.warm_start"
         loss_module.keeps_observation_statistics = True  # they are part of the policy
     if options.run is None or config.resume is not None:
         return
     for name, points in config.loss.schedules.items():
         loss_module.set_scalar(name, schedule_value(points, 0))
     with prefix_errors("warm_start.run"):
-        folder = Path(options.run)
-        if (folder / "policy.json").exists() and not (folder / MANIFEST).exists():
+        folder = find_run(options.run)
+        if (folder / "policy.json").exists() and not (folder / STATE).exists():
             saved, layers = _policy_state(folder, loss_module)
         else:
             start = Checkpoint.find(folder)
@@ -257,7 +260,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
     shares = any(name.startswith("encoder_network") for name in own)
     if shares and "actor" in options.modules and "qvalue" not in options.modules:
         raise ConfigError(
-            "warm_start.modules: actor needs qvalue, which includes the encoder that they share"
+            f"{section}: actor needs qvalue, which includes the encoder that they share"
         )
     for module in options.modules:
         begins = PARAMETER_PREFIXES[module]
@@ -265,7 +268,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
         names = [name for name in own if name.startswith(begins)]
         if not names:
             raise ConfigError(
-                f"warm_start.modules: {type(loss_module).__name__} has no {module}: leave it out"
+                f"{section}: {type(loss_module).__name__} has no {module}: leave it out"
             )
         others = {"actor": _STATISTICS[:1], "alpha": ()}.get(module, _STATISTICS)
         names += [name for name in own | saved if name.startswith(others)]
@@ -274,7 +277,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
         )
         if misfit := first_misfit(wanted, found) or changed_layer(layers, parts, begins + others):
             raise ConfigError(
-                f"warm_start.modules: {module} of {folder} does not fit: {misfit}; use the same "
+                f"{section}: {module} of {folder} does not fit: {misfit}; use the same "
                 "options of env, network, loss and normalization.observations, or leave it out"
             )
         own |= found

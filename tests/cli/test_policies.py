@@ -2,7 +2,7 @@
 
 import csv
 import importlib
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 import safetensors.torch
@@ -13,10 +13,10 @@ from rlkit_sac.cli import main
 from rlkit_sac.config import PriorConfig
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import PolicyPrior
-from rlkit_sac.runs import load_policy, make_prior
+from rlkit_sac.runs import load_policy, make_prior, read_config
 from rlkit_sac.runs.policy import StoredRun, find_policy
-from rlkit_sac.trained_policies import FOLDER, trained_policies
-from tests.recipes.loading import RECIPES
+from rlkit_sac.trained_policies import FOLDER, find_run, trained_policies
+from tests.recipes.loading import RECIPES, config_class, load_recipe
 
 CHEETAH = "zoo:sac/HalfCheetah-v5"
 
@@ -56,9 +56,25 @@ def test_its_rounded_weights_become_float32() -> None:
     assert all(torch.equal(value, stored[n].to(value)) for n, value in policy.state_dict().items())
 
 
-def test_it_can_be_a_prior() -> None:
-    prior = make_prior(PriorConfig(kind="policy", run=CHEETAH), make_env("HalfCheetah-v5"))
+def test_it_can_be_a_prior_and_is_its_own_best() -> None:
+    options = {"kind": "policy", "run": CHEETAH, "which": "best"}
+    prior = make_prior(PriorConfig(**options), make_env("HalfCheetah-v5"))
     assert isinstance(prior, PolicyPrior)
+
+
+def test_it_can_be_fine_tuned() -> None:
+    words = ["--config", str(RECIPES / "configs" / "kl_prior_sac" / "fine_tune.yaml")]
+    words += ["--prior.run", "zoo:sac/Pendulum-v1", "--network.log_std_min", "-20"]
+    words += ["--normalization.clip", "null"]
+    config = read_config(config_class("kl_prior_sac"), words)
+    loss = load_recipe("kl_prior_sac").build(config, make_env("Pendulum-v1")).loss_module
+    wanted = load_policy("zoo:sac/Pendulum-v1").state_dict()
+    found = loss.policy().state_dict()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_its_name_is_found_in_a_path_of_windows() -> None:
+    assert find_run(PureWindowsPath(CHEETAH)) == trained_policies()[CHEETAH]
 
 
 def test_files_made_from_it_go_to_the_current_folder(folder: Path) -> None:
