@@ -115,7 +115,7 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
     )
     size = runs.observation_inputs(LayersConfig(), env)
     actors = [make_actor(size, key, spec, config) for key, spec in action_specs.items()]
-    normalization = NormalizationConfig(observations=config.normalize_observations)
+    normalization = NormalizationConfig(observations=config.normalize_observations, clip=None)
     normalizer = runs.make_normalizers(normalization, env, gamma=0.99).get("observation_normalizer")
     if normalizer is not None:
         normalizer.update(rows[normalizer.key])

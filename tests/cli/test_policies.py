@@ -65,7 +65,6 @@ def test_it_can_be_a_prior_and_is_its_own_best() -> None:
 def test_it_can_be_fine_tuned() -> None:
     words = ["--config", str(RECIPES / "configs" / "kl_prior_sac" / "fine_tune.yaml")]
     words += ["--prior.run", "zoo:sac/Pendulum-v1", "--network.log_std_min", "-20"]
-    words += ["--normalization.clip", "null"]
     config = read_config(config_class("kl_prior_sac"), words)
     loss = load_recipe("kl_prior_sac").build(config, make_env("Pendulum-v1")).loss_module
     wanted = load_policy("zoo:sac/Pendulum-v1").state_dict()
