@@ -36,6 +36,7 @@ ALLOWED = {
     ("rlkit_sac/data/workers/cluster.py", "socket"): "whether a Ray cluster answers at its address",
     ("rlkit_sac/runs/prior.py", "pkgutil.resolve_name"): "the module of prior.factory",
     ("rlkit_sac/runs/export.py", "torch.export.load"): "what it has just written",
+    ("recipes/benchmarks/gpu.py", "subprocess"): "the tests of devices, and speed.py",
     ("rlkit_sac/runs/seeds.py", "subprocess"): "the same command again, for each seed",
     ("rlkit_sac/runs/directory.py", "subprocess"): "git, which names the commit",
     ("rlkit_sac/analysis/report.py", "urllib"): "urllib.parse, which quotes addresses of files",

@@ -6,8 +6,9 @@ import pkgutil
 from pathlib import Path
 
 import torch
+from tensordict import NestedKey
 from torch import nn
-from torchrl.data import Bounded
+from torchrl.data import Bounded, Composite
 from torchrl.envs import EnvBase
 
 from rlkit_sac.config import PriorConfig
@@ -65,8 +66,24 @@ def _score(prior: nn.Module, env: EnvBase) -> None:
         states = example.select(*frozen.in_keys, "action")
         for key, part in env.full_action_spec_unbatched.items(True, True):
             if isinstance(part, Bounded):
+                _check_bounds(prior, key, part)
                 frozen.log_prob(states, example[key], key)
             else:
                 found = frozen.log_prob_of_each_action(states, part.space.n, key)
                 if (count := found.shape[-1]) != part.space.n:
                     raise ConfigError(f"it has {count} discrete actions, the task {part.space.n}")
+
+
+def _check_bounds(prior: nn.Module, key: NestedKey, part: Bounded) -> None:
+    """Refuse a policy with other action bounds, whose densities have other units."""
+    wanted = [part.space.low.tolist(), part.space.high.tolist()]
+    for module in prior.modules() if isinstance(prior, PolicyPrior) else ():
+        spec = getattr(module, "spec", None)
+        found = spec.get(key, None) if isinstance(spec, Composite) else None
+        if not isinstance(found, Bounded):
+            continue
+        if (own := [found.space.low.tolist(), found.space.high.tolist()]) != wanted:
+            raise ConfigError(
+                f"the bounds of its actions are {own}, but those of the task {wanted}: choose "
+                "env.rescale_actions as in its run"
+            )
