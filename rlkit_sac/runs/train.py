@@ -197,7 +197,7 @@ def train(
 
 def _open_once(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
     """Make an environment by a function, close it and return it."""
-    text = f"env: {function!r} made no environment for its name (or give name=)"
+    text = f"env: give a name=, since {function!r} made no environment for its name"
     with prefix_errors(text, Exception):
         env = function(**deepcopy(dict(kwargs)))
         close_env(env)
