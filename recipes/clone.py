@@ -119,6 +119,9 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
     normalizer = runs.make_normalizers(normalization, env, gamma=0.99).get("observation_normalizer")
     if normalizer is not None:
         normalizer.update(rows[normalizer.key])
+        statistics = normalizer.statistics
+        constant = statistics.variance < 1e-8  # may be far from it later: they are not scaled
+        statistics.deviations[constant] = statistics.count.to(statistics.deviations)
     policy = acting_policy(actors, normalizer).to(env.device)
     likelihood, optimizer = PolicyPrior(policy), Adam(policy.parameters(), lr=config.lr)
     for _ in range(config.updates):

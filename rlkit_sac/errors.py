@@ -165,14 +165,14 @@ def prefix_errors(prefix: str, *kinds: type[BaseException]) -> Iterator[None]:
 
 
 @contextmanager
-def os_errors_named(text: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Turn an `OSError` in the block into a `RunError` that says what failed, and why.
+def as_run_error(text: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn an `OSError` in the block, or others, into a `RunError` that says what failed, and why.
 
     Args:
         text: the beginning of the message.
         *kinds: further exceptions to turn into it, such as those of a library.
 
-    >>> with os_errors_named("cannot read notes"):
+    >>> with as_run_error("cannot read notes"):
     ...     open("nowhere/notes")
     Traceback (most recent call last):
         ...

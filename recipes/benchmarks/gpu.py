@@ -159,15 +159,13 @@ def compare_training(config: GPUConfig) -> dict[str, float]:
     """Time training here and with TorchRL's parts, in frames per second."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "speed.csv"
-        command = [
-            sys.executable,
-            str(BENCHMARKS / "speed.py"),
-            "--systems",
-            "[rlkit_sac, torchrl]",
-        ]
+        command = [sys.executable, str(BENCHMARKS / "speed.py")]
+        command += ["--systems", "[rlkit_sac, torchrl]"]
         command += ["--device", config.device, "--rounds", "1", "--output", str(table)]
         command += ["--frames", str(config.frames), "--warmup", str(config.frames)]
-        subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
         seconds = pd.read_csv(table).set_index("system")["seconds"]
     return {f"{name} frames per second": round(config.frames / x) for name, x in seconds.items()}
 

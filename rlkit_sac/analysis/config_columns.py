@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rlkit_sac.errors import ConfigError, os_errors_named
+from rlkit_sac.errors import ConfigError, as_run_error
 
 
 def read_config_file(run_dir: Path) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def read_config_file(run_dir: Path) -> dict[str, Any]:
     """
     file = run_dir / "config.yaml"
     text = f"{file} cannot be read as YAML 'key: value'"
-    with os_errors_named(text, yaml.YAMLError, ValueError, AttributeError):
+    with as_run_error(text, yaml.YAMLError, ValueError, AttributeError):
         # Tags of tuples and objects are left out, since their values are enough for a table.
         config = yaml.safe_load(re.sub("!!?python(/tuple)?", "", file.read_text(encoding="utf-8")))
         sections = {name: value for name, value in config.items() if isinstance(value, dict)}

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from rlkit_sac.errors import RunError, os_errors_named
+from rlkit_sac.errors import RunError, as_run_error
 
 T = TypeVar("T")
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -99,7 +99,7 @@ def read_rows(
         2    1000       -900.0
         3    2000       -150.0
     """
-    with os_errors_named(f"{file} cannot be read"):
+    with as_run_error(f"{file} cannot be read"):
         complete = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
     try:
         rows = pd.read_csv(

@@ -257,7 +257,9 @@ def schedule_errors(section: Any) -> Iterator[tuple[str, str]]:
     targets = ("target_entropy", "target_kld_discrete", "target_kld_per_dim")
     fixed = getattr(section, "fixed_alpha", None)
     for name, points in section.schedules.items():
-        is_fixed = fixed[name == targets[-1]] if isinstance(fixed, list) else fixed
+        is_fixed = fixed
+        if isinstance(fixed, list):  # of the discrete and of the continuous part
+            is_fixed = fixed[0 if name == "target_kld_discrete" else 1]
         if name not in names:
             problems = [f"there is no schedule of {name!r}; {suggestion(name, names)}"]
         elif name in ("alpha_init", *targets) and is_fixed != (name == "alpha_init"):

@@ -23,7 +23,7 @@ from rlkit_sac._version import __version__
 from rlkit_sac.analysis.files import read_rows
 from rlkit_sac.analysis.runs import read_description
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError, os_errors_named, prefix_errors
+from rlkit_sac.errors import ConfigError, RunError, as_run_error, prefix_errors
 from rlkit_sac.runs.files import CSVLog, make_new_folder, write_atomically
 from rlkit_sac.runs.stop import interrupt_behind
 
@@ -169,7 +169,7 @@ class RunDirectory:
     def __enter__(self) -> RunDirectory:
         if self._followed:
             return self
-        with os_errors_named(f"cannot lock {self.path}"):
+        with as_run_error(f"cannot lock {self.path}"):
             try:
                 self._lock.acquire()
             except Timeout:

@@ -22,7 +22,7 @@ from torch.export import Dim, ExportedProgram
 from rlkit_sac._version import __version__
 from rlkit_sac.envs.action_masks import ACTION_MASK
 from rlkit_sac.envs.spaces import leaves
-from rlkit_sac.errors import ConfigError, RunError, check_installed, os_errors_named
+from rlkit_sac.errors import ConfigError, RunError, as_run_error, check_installed
 from rlkit_sac.modules import PlainPolicy
 from rlkit_sac.runs.acting import Act, own_tensor
 from rlkit_sac.runs.directory import RunDirectory
@@ -109,7 +109,7 @@ def export_policy(
             _check(act, file)
     finally:
         logger.setLevel(level)
-    with os_errors_named(f"cannot write {path}"):
+    with as_run_error(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
     return metadata
@@ -134,7 +134,7 @@ def _program(act: Act) -> ExportedProgram:
     example, _ = act.inputs(*_example(act, 2))
     shapes = (tuple({0: batch} for _ in example),)
     text = "its networks must be traceable by torch.export, for any number of observations"
-    with os_errors_named(f"the policy cannot be exported ({text})", Exception):
+    with as_run_error(f"the policy cannot be exported ({text})", Exception):
         program = torch.export.export(_TaskPolicy(act), tuple(example), dynamic_shapes=shapes)
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # paths of this machine

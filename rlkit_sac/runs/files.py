@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from rlkit_sac.analysis.runs import read_json
-from rlkit_sac.errors import RunError, os_errors_named
+from rlkit_sac.errors import RunError, as_run_error
 
 
 def write_atomically(path: Path, content: bytes) -> str:
@@ -39,7 +39,7 @@ def write_atomically(path: Path, content: bytes) -> str:
     >>> file.read_bytes()
     b'hello'
     """
-    with os_errors_named(f"cannot write {path}"):
+    with as_run_error(f"cannot write {path}"):
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
         try:
             with partial.open("wb") as file:
@@ -93,7 +93,7 @@ def read_checked(file: Path, digest: str | None) -> bytes:
     Raises:
         RunError: if it cannot be read, or is damaged.
     """
-    with os_errors_named(f"{file} cannot be read"):
+    with as_run_error(f"{file} cannot be read"):
         content = file.read_bytes()
     if sha256(content) != digest:
         raise RunError(f"{file} is damaged: its checksum is not that which was noted")
@@ -233,7 +233,7 @@ class CSVLog:
             self._widen(columns)
         cells = [_csv_cell(row.get(name)) for name in columns]
         content = _csv_lines([cells] if self._rows else [columns, cells])
-        with os_errors_named(f"cannot write {self.path}"):
+        with as_run_error(f"cannot write {self.path}"):
             # Unbuffered: one write() is one system call, and a row is never half of another's.
             self._file = self._file or self.path.open("xb", buffering=0)
             written = self._file.write(content)
@@ -249,7 +249,7 @@ class CSVLog:
             RunError: if they cannot be synced.
         """
         if self._file is not None:
-            with os_errors_named(f"cannot write {self.path}"):
+            with as_run_error(f"cannot write {self.path}"):
                 os.fsync(self._file.fileno())
         return {"rows": self._rows}
 
@@ -274,7 +274,7 @@ class CSVLog:
         Raises:
             RunError: if the file cannot be written.
         """
-        with os_errors_named(f"cannot write {self.path}"):
+        with as_run_error(f"cannot write {self.path}"):
             if self._rows == 0:
                 self.path.unlink(missing_ok=True)
                 return

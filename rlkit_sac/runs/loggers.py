@@ -12,7 +12,7 @@ from torchrl.record.loggers import WandbLogger
 from tqdm import tqdm
 
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.errors import RunError, os_errors_named
+from rlkit_sac.errors import RunError, as_run_error
 from rlkit_sac.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RunLoggers:
             import wandb
 
             text = "W&B does not start (WANDB_MODE=offline keeps its files here)"
-            with os_errors_named(text, wandb.Error):
+            with as_run_error(text, wandb.Error):
                 self._wandb = WandbLogger(
                     f"{config.env.id}/{run.path.name}",
                     save_dir=str(run.path),
@@ -61,7 +61,7 @@ class RunLoggers:
 
             # TorchRL's logger does not pass on the step from which old rows are void.
             purge_step = None if resumed_at is None else resumed_at + 1
-            with os_errors_named("cannot write the files of a logger"):
+            with as_run_error("cannot write the files of a logger"):
                 folder = str(run.path / "tensorboard")
                 self._tensorboard = SummaryWriter(folder, purge_step=purge_step)
 
@@ -81,7 +81,7 @@ class RunLoggers:
             for column, value in row.items()
             if isinstance(value, int | float) and column != "frames"
         }
-        with os_errors_named("cannot write the files of a logger"):
+        with as_run_error("cannot write the files of a logger"):
             if self._tensorboard is not None:
                 for column, value in numbers.items():
                     self._tensorboard.add_scalar(column, value, step)
@@ -96,7 +96,7 @@ class RunLoggers:
             failed: if true, W&B shows the run as failed, and errors of the loggers are ignored.
         """
         ignored = suppress(RunError) if failed else nullcontext()
-        with ignored, os_errors_named("cannot write the files of a logger"):
+        with ignored, as_run_error("cannot write the files of a logger"):
             if self._wandb is not None:
                 self._wandb.experiment.finish(exit_code=int(failed))
             if self._tensorboard is not None:

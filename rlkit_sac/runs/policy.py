@@ -16,7 +16,7 @@ from torchrl.envs import EnvBase
 from rlkit_sac.config.options import options_of
 from rlkit_sac.config.run import BaseRunConfig
 from rlkit_sac.envs import closing_env, describe_task
-from rlkit_sac.errors import ConfigError, RunError, os_errors_named
+from rlkit_sac.errors import ConfigError, RunError, as_run_error
 from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
@@ -64,7 +64,7 @@ def save_policy(
     ['observation']
     """
     files, folder = policy_files(policy, task=task), Path(directory)
-    with os_errors_named(f"cannot create {directory}"):
+    with as_run_error(f"cannot create {directory}"):
         folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_atomically(folder / name, content)
@@ -154,7 +154,7 @@ def load_act(
     weights = {n: w.float() if w.dtype == torch.float16 else w for n, w in weights.items()}
     if target.type == "mps":  # which has no float64
         weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
-    with os_errors_named(f"{weights_file} does not fit", Exception):  # of any module
+    with as_run_error(f"{weights_file} does not fit", Exception):  # of any module
         policy.load_state_dict(weights, assign=into is None)
         if into is not None and description["builder"] is not None:
             check_blueprint(description, into.eval())
@@ -207,7 +207,7 @@ def find_policy(run_dir: Path, which: str) -> Path:
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
     run_dir = find_run(run_dir)
-    with os_errors_named(f"{run_dir} cannot be read"):
+    with as_run_error(f"{run_dir} cannot be read"):
         if (run_dir / "policy.json").exists():
             return run_dir
         checkpoints = run_dir / "checkpoints"
@@ -222,9 +222,7 @@ def find_policy(run_dir: Path, which: str) -> Path:
     table, evaluations = run_dir / "evaluations.csv", read_evaluations(run_dir)
     if (newest / MANIFEST).is_file():
         state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
-        if (rows := len(evaluations)) < (
-            saved := state["run"].get("evaluations", {}).get("rows", 0)
-        ):
+        if (rows := len(evaluations)) < (saved := state["run"]["evaluations"]["rows"]):
             raise RunError(
                 f"{table} has {rows} rows, but had {saved} at the checkpoint {newest.name}: put "
                 "them back, or load the last policy"

@@ -17,7 +17,7 @@ from torch import nn
 from torchrl.data import TensorDictReplayBuffer
 
 from rlkit_sac.config.read import to_yaml
-from rlkit_sac.errors import ConfigError, RunError, os_errors_named
+from rlkit_sac.errors import ConfigError, RunError, as_run_error
 from rlkit_sac.graph.preserve_state import random_state, set_random_state
 from rlkit_sac.modules.structure import structure
 from rlkit_sac.runs.checkpoint import (
@@ -89,7 +89,7 @@ class Checkpoints:
         """
         if frames in step_folders(self.folder):
             return
-        with os_errors_named(f"cannot create {self._replay_folder}"):
+        with as_run_error(f"cannot create {self._replay_folder}"):
             self._replay_folder.mkdir(parents=True, exist_ok=True)
         capacity = self._replay.storage.max_size
         oldest = self._replay.write_count - capacity
@@ -194,7 +194,7 @@ def write_folder(
     """
     folder = checkpoints / f"step_{frames}"
     partial = checkpoints / f".step_{frames}.partial"
-    with os_errors_named(f"cannot write {folder}"):
+    with as_run_error(f"cannot write {folder}"):
         try:
             checkpoints.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
@@ -270,7 +270,7 @@ def _slots(replay: TensorDictReplayBuffer, start: int, stop: int) -> TensorDictB
 def _remove_folder(folder: Path) -> None:
     """Delete a checkpoint; an interrupted deletion leaves nothing that looks like one."""
     doomed = folder.with_name(f".{folder.name}.removed.partial")
-    with os_errors_named(f"cannot remove {folder}"):
+    with as_run_error(f"cannot remove {folder}"):
         shutil.rmtree(doomed, ignore_errors=True)
         os.rename(folder, doomed)
     shutil.rmtree(doomed, ignore_errors=True)

@@ -19,7 +19,7 @@ from rlkit_sac.config import EnvConfig
 from rlkit_sac.envs import closing_env, make_env
 from rlkit_sac.envs.adapted_env import adapted_task
 from rlkit_sac.envs.torchrl_env import base_env, gym_envs
-from rlkit_sac.errors import ConfigError, check_installed, os_errors_named, prefix_errors, summary
+from rlkit_sac.errors import ConfigError, as_run_error, check_installed, prefix_errors, summary
 from rlkit_sac.functional import weigh_rewards
 from rlkit_sac.runs.evaluation import LONGEST_EPISODE, separate_random_streams
 from rlkit_sac.runs.policy import StoredRun, check_spaces, find_policy, load_policy
@@ -89,7 +89,7 @@ def record_video(
     partial = folder / f".{os.getpid()}.partial.{format}"
     files = {}
     with (
-        os_errors_named(f"cannot write videos in {folder}"),
+        as_run_error(f"cannot write videos in {folder}"),
         separate_random_streams(seed),
         set_exploration_type(ExplorationType.DETERMINISTIC),
         torch.no_grad(),

@@ -94,7 +94,7 @@ def test_an_unknown_name_is_refused_with_all_there_are(
 
 def test_a_run_becomes_one(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(RECIPES / "benchmarks")
-    script = importlib.import_module("policies")
+    script = importlib.import_module("make_trained_policies")
     monkeypatch.setattr(script, "EPISODES", 5)
     script.main(script.PoliciesConfig(runs=[str(run)], folder="policies"))
     made = folder / "policies" / "sac" / "Pendulum-v1"

@@ -111,3 +111,14 @@ def test_the_seed_decides_and_other_files_are_refused(tmp_path) -> None:
         config = recipe.CloneConfig(str(tmp_path / wrong), str(tmp_path / "none"), **task)
         with pytest.raises(ConfigError, match=r"^data: wanted a folder that TensorDict.save wrote"):
             recipe.main(config)
+
+
+def test_what_is_constant_in_the_data_is_shifted_but_not_scaled() -> None:
+    observation = torch.randn(500, 3) * torch.tensor([5.0, 1.0, 0.0]) + 0.1
+    data = TensorDict(observation=observation, action=torch.zeros(500, 1), batch_size=[500])
+    options = {"num_cells": [8], "updates": 1, "normalize_observations": True}
+    policy = clone_policy(data, make_env("Pendulum-v1"), **options)
+    found = policy.normalizer(torch.tensor([[0.1, 0.1, 0.6]]))[0]
+    torch.testing.assert_close(found[2].item(), 0.5, rtol=1e-5, atol=1e-6)
+    scaled = policy.normalizer(observation)[:, :2]
+    torch.testing.assert_close(scaled.std(0, correction=0), torch.ones(2), rtol=1e-4, atol=1e-4)

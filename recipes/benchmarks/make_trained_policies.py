@@ -1,6 +1,6 @@
 """Trained policies for the package, from the best checkpoints of runs.
 
-    python recipes/benchmarks/policies.py --runs '[runs/sac/HalfCheetah-v5/<run>]'
+    python recipes/benchmarks/make_trained_policies.py --runs '[runs/sac/HalfCheetah-v5/<run>]'
 
 Each becomes a small run directory in `rlkit_sac/policies/`, in place of an earlier one: options,
 weights and one evaluation of the files themselves. Weights are rounded to float16, unless the mean
@@ -22,7 +22,7 @@ import torch
 from rlkit_sac.runs import load_policy, run_recipe
 from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint
 from rlkit_sac.runs.evaluation import EvaluationResult
-from rlkit_sac.runs.files import checksum, read_described, sha256
+from rlkit_sac.runs.files import checksum, read_described, sha256, split_state
 from rlkit_sac.runs.policy import FORMAT_VERSION, StoredRun, find_policy
 from rlkit_sac.trained_policies import FOLDER
 
@@ -83,7 +83,8 @@ def write_policy(folder: Path, source: Checkpoint, dtype: torch.dtype) -> Evalua
     policy = read_described(source.folder / "policy.json", version=FORMAT_VERSION)
     policy["weights_sha256"] = sha256(weights)
     manifest = json.loads((source.folder / MANIFEST).read_text())
-    manifest |= {"files": {}, "segments": {}, "tree": {"dict": [["run", {"dict": []}]]}}
+    tree, _ = split_state({"run": {"evaluations": {"rows": 1}}})
+    manifest |= {"files": {}, "segments": {}, "tree": tree}
     manifest["config"] = re.sub("(?m)^logging.dir: .*$", "logging.dir: runs", manifest["config"])
     (folder / "policy.safetensors").write_bytes(weights)
     for name, content in (("policy.json", policy), (MANIFEST, manifest)):
