@@ -42,7 +42,10 @@ from rlkit_sac.updates import LossStep, ReplaySchedule, TargetStep, Update
 
 @dataclass
 class ACERConfig(BaseRunConfig):
-    """A run of actor-critic with experience replay; the defaults learn CartPole-v1."""
+    """A run of actor-critic with experience replay, as published; the defaults learn CartPole-v1.
+
+    Without ``--config``, ``configs/acer/default.yaml`` changes some of these options.
+    """
 
     env: EnvConfig = field(default_factory=lambda: EnvConfig(id="CartPole-v1", num_envs=8))
     collector: ACERCollectorConfig = field(

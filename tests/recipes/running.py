@@ -168,7 +168,8 @@ class Recipe:
 
 
 SHORT_ACER = shlex.split("""
-    --collector.total_frames 120 --collector.t_max 5 --env.num_envs 2 --replay.batch_size 4
+    --collector.total_frames 120 --collector.init_random_frames 0 --collector.t_max 5
+    --env.num_envs 2 --replay.batch_size 4
     --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [8,8]
     --evaluation.interval 60 --evaluation.episodes 2 --logging.interval 40
     --logging.progress false --

@@ -18,7 +18,7 @@ def test_a_run_logs_policy_critic_and_trust_region(workplace):
     # 12 batches of 10 frames, each with an update; from the fifth on two of replay besides.
     options = ("--update.poisson", "false")
     left = ACER.assert_leaves(workplace, "CartPole-v1", columns, *options, updates=12 + 8 * 2)
-    assert isinstance(left["policy"], BehaviorPolicy)
+    assert isinstance(left["policy"].policy, BehaviorPolicy)  # around it: normalized observations
 
 
 def test_fresh_segments_are_scored_as_on_policy_and_replayed_ones_as_off_policy(workplace):
@@ -44,15 +44,19 @@ def test_continuous_actions_by_two_networks(workplace):
     )
 
 
-NORMALIZED = "--normalization.observations true --normalization.rewards bounded"
-ADAM = "--update.optimizer adam --network.critic_layer_norm true"
+PUBLISHED = (
+    "--normalization.observations false --normalization.rewards false"
+    " --network.critic_layer_norm false --update.optimizer rmsprop"
+)
+SHARED = "--network.shared_trunk true --network.critic_layer_norm false"
 HALVES = {
     "random frames": (40, "--env.id Pendulum-v1 --collector.init_random_frames 20"),
-    "shared trunk": (40, "--network.shared_trunk true"),  # test_memory.py has a quick one
+    "shared trunk": (40, SHARED),  # test_memory.py has a quick one
     "one environment": (40, "--env.num_envs 1 --update.schedules '{lr: {20: 0.001, 70: 0}}'"),
     "schedule": (40, "--loss.schedules '{beta: {20: 0.1, 60: 0}}'"),
-    "normalized, Adam, layer norm": (40, f"{NORMALIZED} {ADAM}"),
-    "normalized, continuous": (40, f"--env.id Pendulum-v1 {NORMALIZED} {ADAM}"),
+    "discrete": (40, ""),
+    "published": (40, PUBLISHED),
+    "published, continuous": (40, f"--env.id Pendulum-v1 {PUBLISHED}"),
 }
 
 
@@ -71,8 +75,7 @@ VARIANTS = {
     "sums of losses, files": "--loss.normalize_loss_by_steps false --update.lr 0.0001"
     " --replay.storage memmap --collector.t_max 20",
     "single frames": "--collector.t_max 1 --env.num_envs 5",
-    "layer norm": "--env.id Pendulum-v1 --network.critic_layer_norm true",
-    "normalized memory": f"{NORMALIZED} --network.memory gru --replay.burn_in 1",
+    "memory": "--network.memory gru --replay.burn_in 1",
 }
 
 
@@ -82,7 +85,7 @@ def test_variants_train(workplace, case):
 
 
 def test_statistics_are_of_the_frames_collected_and_the_policy_carries_them(workplace):
-    run = ACER.train("--collector.init_random_frames", "20", *NORMALIZED.split())
+    run = ACER.train("--collector.init_random_frames", "20")
     checkpoint = newest(run)
     state, seen = checkpoint.state()["loss"], replay_of(run, checkpoint)['"observation"'].double()
     statistics = {
@@ -103,7 +106,7 @@ def test_statistics_are_of_the_frames_collected_and_the_policy_carries_them(work
 
 def test_an_on_policy_update_is_of_the_policy_that_acted(workplace):
     """The policy changes with the statistics alone, and always after the update."""
-    fixed = "--update.n_times_replay 0 --update.lr 1e-30 --normalization.observations true"
+    fixed = "--update.n_times_replay 0 --update.lr 1e-30"
     run = ACER.train(*fixed.split(), "--logging.interval", "120", "--checkpoint.interval", "120")
     stored = replay_of(run, newest(run))['["behavior", "logits"]'].log_softmax(-1)
     entropy = -(stored.exp() * stored).sum(-1).mean()
@@ -112,10 +115,10 @@ def test_an_on_policy_update_is_of_the_policy_that_acted(workplace):
 
 
 BAD = {
-    "--network.critic_layer_norm true --network.shared_trunk true": "--network.critic_layer_norm: "
-    "must be false where shared_trunk is true",
-    "--workers.number 2 --workers.mode async --normalization.rewards true": "normalization.rewards:"
-    " must be false where workers.mode is async",
+    "--network.shared_trunk true": "network.critic_layer_norm: must be false where shared_trunk is "
+    "true",
+    "--workers.number 2 --workers.mode async": "normalization.rewards: must be false where "
+    "workers.mode is async",
 }
 
 

@@ -19,7 +19,8 @@ def test_an_update_is_a_bounded_step_of_rmsprop_and_a_move_of_the_average(
 ) -> None:
     torch.manual_seed(0)
     loss, _ = make_acer("discrete")
-    config = ACER.config("--update.lr", "0.01", "--update.rmsprop_alpha", "0.9")
+    options = "--update.optimizer rmsprop --update.lr 0.01 --update.rmsprop_alpha 0.9"
+    config = ACER.config(*options.split())
     config.update.rmsprop_eps, config.update.target_update_tau = 0.1, 0.25
     config.update.max_grad_norm = bound
     update = update_of("acer", config, loss_module=loss)

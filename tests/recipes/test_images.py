@@ -68,6 +68,7 @@ SHARED = "--network.shared_encoder true --update.random_shift 2"
 NORMALIZED = "--normalization.observations true"
 STACKS = "--env.frame_stack 3 --replay.capacity 24"
 MASKED = "--loss.parameter_mask true --loss.mask_critics true --network.critic_action_layer last"
+TRUNK = "--network.shared_trunk true --network.critic_layer_norm false"
 CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "sac": (SAC, 33, "mixed", "box", NORMALIZED),
     "sac, shared": (SAC, 33, "mixed", "box", f"{SHARED} {NORMALIZED}"),
@@ -84,7 +85,7 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
     "masked": (HYBRID, 33, "color", "hybrid", MASKED),
     "acer": (ACER, 40, "planes", "discrete", ""),
     "acer, shifted": (ACER, 40, "mixed", "box", "--update.random_shift 4"),
-    "acer, apart": (ACER, 40, "mixed", "box", "--network.shared_trunk false"),
+    "acer, trunk": (ACER, 40, "mixed", "box", TRUNK),
     "acer, memory": (ACER, 40, "mixed", "discrete", "--network.memory lstm"),
     "sac, stacks": (SAC, 33, "mixed", "box", f"{STACKS} {NORMALIZED} --env.num_envs 3"),
     "priorities, stacks": (SAC, 33, "color", "box", f"{STACKS} --replay.prioritized true"),

@@ -26,7 +26,7 @@ CASES = {
         ACER,
         40,
         "--network.memory lstm --replay.store_state true --replay.burn_in 1"
-        " --network.shared_trunk true",
+        " --network.shared_trunk true --network.critic_layer_norm false",
     ),
     "acer, continuous": (ACER, 40, "--network.memory gru --env.id Pendulum-v1"),
 }
