@@ -21,9 +21,7 @@ FEWER |= {"range(500)": "range(20)"}
 # tests/test_extending.py follows this one.
 OTHERS = [page for page in PAGES if page.stem != "extending" and blocks(page)]
 # Run before a page: what its blocks read.
-BEFORE = dict.fromkeys(
-    ("README", "kl_prior", "prior_data", "fine_tuning"), "python recipes/sac.py\n"
-)
+BEFORE = dict.fromkeys(("README", "kl_prior", "prior_data"), "python recipes/sac.py\n")
 
 
 @pytest.fixture
