@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -19,7 +18,7 @@ from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
-from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes
+from rlkit_sac.envs import load_episodes, save_episodes
 from rlkit_sac.errors import RunError
 
 
@@ -130,11 +129,7 @@ class LightCollector(_CountingCollector):
         return {"frames": self.frames, "episodes": episodes, "loop": self._loop.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            ConfigError: if the state has other environments, or lacks the memory of the policy.
-        """
+        """Continue from a state."""
         kept = load_episodes(self.env, state["episodes"])
         self.frames = state["frames"]
         self.inexact_reasons = []
@@ -158,25 +153,19 @@ class TorchRLCollector(_CountingCollector):
     def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
         policy = self._policy
         self.env = env = add_policy_states(self.env, policy)
-        if random_policy is None and (state_keys(policy) or action_mask_key(env)):
-            random_policy = uniform_policy(env, env.full_action_spec)
-        self._random_first = None
-        if random_policy is not None:
-            self._random_first = policy = _RandomFirst(policy, random_policy)
-        self._collector = Collector(
+        random_policy = random_policy or uniform_policy(env, env.full_action_spec)
+        self._random_first = _RandomFirst(policy, random_policy)
+        collector = Collector(
             env,
-            policy,
+            self._random_first,
             total_frames=-1,  # endless: at the end TorchRL would close the environments
             frames_per_batch=self.frames_per_batch,
             device=env.device,
         )
-        self._batches = iter(self._collector)
+        self._batches = iter(collector)
 
     def _collect(self, *, random: bool) -> TensorDictBase:
-        if self._random_first is not None:
-            self._random_first.is_random = random
-        else:
-            self._collector.init_random_frames = math.inf if random else 0
+        self._random_first.is_random = random
         batch: TensorDictBase = next(self._batches)
         check_frames(batch, self.env, self._policy, first_index=self.first_index)
         return batch
@@ -196,7 +185,9 @@ class _RandomFirst(TensorDictModuleBase):
 
     def __init__(self, policy: TensorDictModuleBase, random_policy: Callable[..., Any]) -> None:
         super().__init__()
-        self.in_keys, self.out_keys = policy.in_keys, policy.out_keys
+        # A function may name neither.
+        self.in_keys = getattr(policy, "in_keys", [])
+        self.out_keys = getattr(policy, "out_keys", [])
         self.policy, self.random_policy = policy, random_policy
         self._always_acts = bool([*state_keys(policy), *getattr(random_policy, "in_keys", ())])
         self.is_random = False
