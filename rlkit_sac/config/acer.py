@@ -89,8 +89,6 @@ class ACERNetworkConfig(GaussianHeadConfig):
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         yield from super().errors()
-        if self.shared_trunk and not self.num_cells:
-            yield "num_cells", "must not be empty where shared_trunk is true, got []"
         if self.shared_trunk and self.critic_layer_norm:
             yield "critic_layer_norm", "must be false where shared_trunk is true, got true"
 
