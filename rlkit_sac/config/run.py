@@ -168,8 +168,6 @@ class SeedsConfig:
             seeds += span
         if repeated := [seed for seed in seeds if seeds.count(seed) > 1]:
             raise ValueError(f"{min(repeated)} comes twice in {text!r}")
-        if max(seeds) >= 2**32:
-            raise ValueError(f"must be >= 0 and < {2**32}, got {max(seeds)}")
         return seeds
 
     def errors(self) -> Iterable[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from tensordict import TensorDictBase
@@ -22,6 +23,7 @@ from rlkit_sac.envs import load_episodes, save_episodes
 from rlkit_sac.errors import RunError
 
 
+@dataclass(eq=False, repr=False)
 class _CountingCollector(ABC):
     """The base of both collectors, which counts the frames of the run.
 
@@ -35,27 +37,22 @@ class _CountingCollector(ABC):
     first_index = 0
     workers = 1
 
-    def __init__(
-        self,
-        env: EnvBase,
-        policy: TensorDictModuleBase,
-        *,
-        total_frames: int,
-        frames_per_batch: int,
-        init_random_frames: int = 0,
-        random_policy: TensorDictModuleBase | None = None,
-    ) -> None:
-        self.env = env
-        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
-        self.init_random_frames = init_random_frames
+    env: EnvBase
+    policy: TensorDictModuleBase
+    _: KW_ONLY
+    total_frames: int
+    frames_per_batch: int
+    init_random_frames: int = 0
+    random_policy: TensorDictModuleBase | None = None
+
+    def __post_init__(self) -> None:
         self.frames = 0
         self.inexact_reasons: Sequence[str] = ()
-        self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
-        self._policy = policy
-        self._prepare(random_policy)
+        self._steps = steps_per_batch(self.frames_per_batch, self.env.batch_size.numel())
+        self._prepare()
 
     @abstractmethod
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self) -> None:
         """Prepare collecting."""
 
     def __iter__(self) -> Iterator[TensorDictBase]:
@@ -112,10 +109,10 @@ class LightCollector(_CountingCollector):
     [torch.Size([2, 1]), torch.Size([2, 1])]
     """
 
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self) -> None:
         mode = ExplorationType.RANDOM
         self._loop = ActingLoop(
-            self.env, self._policy, exploration_type=mode, random_policy=random_policy
+            self.env, self.policy, exploration_type=mode, random_policy=self.random_policy
         )
         self._loop.reset()
 
@@ -150,11 +147,10 @@ class TorchRLCollector(_CountingCollector):
         options: the other arguments of :class:`LightCollector`.
     """
 
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
-        policy = self._policy
-        self.env = env = add_policy_states(self.env, policy)
-        random_policy = random_policy or uniform_policy(env, env.full_action_spec)
-        self._random_first = _RandomFirst(policy, random_policy)
+    def _prepare(self) -> None:
+        self.env = env = add_policy_states(self.env, self.policy)
+        random_policy = self.random_policy or uniform_policy(env, env.full_action_spec)
+        self._random_first = _RandomFirst(self.policy, random_policy)
         collector = Collector(
             env,
             self._random_first,
@@ -167,7 +163,7 @@ class TorchRLCollector(_CountingCollector):
     def _collect(self, *, random: bool) -> TensorDictBase:
         self._random_first.is_random = random
         batch: TensorDictBase = next(self._batches)
-        check_frames(batch, self.env, self._policy, first_index=self.first_index)
+        check_frames(batch, self.env, self.policy, first_index=self.first_index)
         return batch
 
     def state_dict(self) -> dict[str, Any]:
