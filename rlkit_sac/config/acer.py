@@ -102,11 +102,6 @@ class ACERNetworkConfig(GaussianHeadConfig):
         omitted = ["num_samples", "shared_trunk", "critic", *["log_std"] * (kind == "discrete")]
         return {name: value for name, value in arguments if not name.startswith((*omitted,))}
 
-    def perceptron_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of a critic."""
-        layers = {"num_cells": self.num_cells, "activation": self.activation}
-        return {**layers, "layer_norm": self.critic_layer_norm}
-
 
 @dataclass
 class ACERLossConfig(ReturnConfig):
