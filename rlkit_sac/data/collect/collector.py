@@ -77,8 +77,7 @@ class _CountingCollector(ABC):
 
     def shutdown(self) -> None:
         """Close the environments."""
-        if not self.env.is_closed:
-            self.env.close()
+        self.env.close(raise_if_closed=False)
 
 
 class LightCollector(_CountingCollector):
