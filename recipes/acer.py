@@ -99,7 +99,7 @@ def make_networks(
     kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Make actor and critic, or both on one trunk, as keyword arguments of the loss."""
-    policy, layers = config.head_arguments(kind), config.perceptron_arguments()
+    policy, layers = config.head_arguments(kind), config.critic_arguments()
     build = partial(runs.build_network, config)
     if kind == "discrete":
         if config.shared_trunk:

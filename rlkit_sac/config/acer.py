@@ -89,8 +89,6 @@ class ACERNetworkConfig(GaussianHeadConfig):
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""
         yield from super().errors()
-        if self.shared_trunk and not self.num_cells:
-            yield "num_cells", "must not be empty where shared_trunk is true, got []"
         if self.shared_trunk and self.critic_layer_norm:
             yield "critic_layer_norm", "must be false where shared_trunk is true, got true"
 
@@ -103,11 +101,6 @@ class ACERNetworkConfig(GaussianHeadConfig):
         arguments = self.layer_arguments().items()
         omitted = ["num_samples", "shared_trunk", "critic", *["log_std"] * (kind == "discrete")]
         return {name: value for name, value in arguments if not name.startswith((*omitted,))}
-
-    def perceptron_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of a critic."""
-        layers = {"num_cells": self.num_cells, "activation": self.activation}
-        return {**layers, "layer_norm": self.critic_layer_norm}
 
 
 @dataclass

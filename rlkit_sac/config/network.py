@@ -49,6 +49,15 @@ class LayersConfig:
         omitted = ("builder", "encoder", "memory", "shared_encoder")
         return {name: value for name, value in asdict(self).items() if not name.startswith(omitted)}
 
+    def critic_arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of a critic."""
+        options = {
+            name.removeprefix("critic_"): value
+            for name, value in asdict(self).items()
+            if name.startswith("critic_") and name != "critic_keys"
+        }
+        return {"num_cells": self.num_cells, "activation": self.activation, **options}
+
 
 @dataclass
 class NetworkConfig(LayersConfig):
@@ -80,15 +89,6 @@ class NetworkConfig(LayersConfig):
         """Return the keyword arguments of an actor."""
         arguments = self.layer_arguments()
         return {name: value for name, value in arguments.items() if not name.startswith("critic_")}
-
-    def critic_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of a critic."""
-        options = {
-            name.removeprefix("critic_"): value
-            for name, value in asdict(self).items()
-            if name.startswith("critic_") and name != "critic_keys"
-        }
-        return {"num_cells": self.num_cells, "activation": self.activation, **options}
 
 
 @dataclass

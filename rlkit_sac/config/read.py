@@ -46,7 +46,7 @@ class Setting(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader of YAML 1.2's core schema, in which no, 9:30 and 1_000 are strings and 010 is ten.
+    """A loader of YAML 1.2, in which no, 9:30 and 1_000 are strings and 010 is ten.
 
     It refuses a key that appears twice.
     """
@@ -76,16 +76,14 @@ _TUPLE, _OBJECT = f"{_TAG}python/tuple", "!python"
 _Loader.yaml_implicit_resolvers = {}  # PyYAML's own are those of YAML 1.1
 for _name, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
     ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
     ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
 ):
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(f"{_TAG}{_name}", re.compile(f"^({_pattern})$"), list(_first))
-_Loader.add_constructor(
-    f"{_TAG}int", lambda _, node: int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
-)
+_Loader.add_constructor(f"{_TAG}int", lambda _, node: int(node.value))
 _Loader.add_constructor(
     _TUPLE, lambda self, node: tuple(self.construct_sequence(cast(yaml.SequenceNode, node), True))
 )

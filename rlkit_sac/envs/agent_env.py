@@ -119,7 +119,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
         entries[SUCCESS] = Box(-1, 1, (1,), np.int8)
         entries["episode_reward"] = Box(-np.inf, np.inf, self._reward.shape, sum_type)
         self.observation_space = entries
-        self._stepped = mark_in_use(env, self)
+        mark_in_use(env, self)
 
     def reset(self, **options: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Resets the environment."""
@@ -175,7 +175,7 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         """Closes the environment; an exception in it, which loses nothing, becomes a warning."""
-        mark_unused(self._stepped)
+        mark_unused(self)
         try:
             super().close()
         except (Exception, SystemExit) as error:

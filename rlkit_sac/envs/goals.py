@@ -32,8 +32,8 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
             desired goals ``[n, G]``. Needed for an environment of TorchRL.
 
     Raises:
-        ConfigError: if the task has no goals, they are no numbers, its observation leaves one out,
-            or no function computes rewards.
+        ConfigError: if the task has no goals, its observation leaves one out, or no function
+            computes rewards.
         RunError: by the functions, if the task's own raise an exception.
     """
     task: Any = find_conversion(env)
@@ -43,8 +43,6 @@ def goal_arguments(env: EnvBase, reward_function: str | None = None) -> dict[str
         "desired": [(observe.vector_key, observe.columns(DESIRED)) for observe in read],
     }
     goal = task.observe.space[DESIRED]
-    if not isinstance(goal, Box):
-        raise ConfigError(f"the goals are {goal}, wanted numbers (a Box)")
     for name in ("reward", "terminated"):
         if isinstance(task, AgentEnv) and task.has_wrapper_attr(f"compute_{name}"):
             method = task.get_wrapper_attr(f"compute_{name}")

@@ -220,11 +220,7 @@ def create_env(
         advice = error if extra is None else f"pip install 'rlkit_sac[{extra}]'"
         raise ConfigError(f"{spec.id} needs a missing package: {advice}") from error
     except (Exception, SystemExit) as error:
-        reason = summary(error)[:400]
-        if isinstance(error, AssertionError) and _required_extra(spec) == "robotics":
-            text = "newer versions of MuJoCo than 3.3 do not fit it: pip install 'mujoco<3.4'"
-            reason = f"{reason}: {text}"
-        raise ConfigError(f"{spec.id} could not be created: {reason}") from error
+        raise ConfigError(f"{spec.id} could not be created: {summary(error)[:400]}") from error
     modes = env.metadata.get("render_modes", [])
     if render_mode is not None and render_mode not in modes:
         env.close()

@@ -71,7 +71,8 @@ class FlatGraph:
         for node in graph.graph.nodes:
             if node not in fixed and node.op != "placeholder":
                 builder.copy_node(node)
-        self._function: Callable[..., tuple[Tensor, ...]] = builder.to_function()
+        function = GraphModule(nn.Module(), builder.graph).forward
+        self._function: Callable[..., tuple[Tensor, ...]] = function
         self._make_views()
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -108,10 +109,6 @@ class _GraphBuilder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.copies: dict[Node, Any] = {}
-
-    def to_function(self) -> Callable[..., tuple[Tensor, ...]]:
-        """Return the new graph as a function."""
-        return GraphModule(nn.Module(), self.graph).forward
 
     def copy_node(self, node: Node) -> None:
         """Copy a node; its inputs must have been copied before."""

@@ -45,14 +45,11 @@ def lift_random_inputs(graph: GraphModule) -> list[Draw]:
     if len(found) < len(random):
         return []
     nodes = graph.graph
-    places = nodes.find_nodes(op="placeholder")
     for number, node in enumerate(random):
-        last = places[-1] if places else None
-        before = nodes.inserting_before(next(iter(nodes.nodes)))
-        with before if last is None else nodes.inserting_after(last):
+        first_operation = next(node for node in nodes.nodes if node.op != "placeholder")
+        with nodes.inserting_before(first_operation):
             place = nodes.placeholder(f"random_{number}")
         place.meta = dict(node.meta)
-        places.append(place)
         node.replace_all_uses_with(place)
         filled = node.args[0] if _is_in_place(node) else None
         nodes.erase_node(node)

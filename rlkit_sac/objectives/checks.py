@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from tensordict import NestedKey, TensorDictBase, unravel_key
@@ -17,6 +18,8 @@ from torchrl.data import Bounded, Categorical, Composite, MultiCategorical, OneH
 from rlkit_sac import functional as F
 from rlkit_sac.errors import BatchError, ConfigError, check_bounds
 
+P = ParamSpec("P")
+Result = TypeVar("Result")
 TargetEntropy = str | float | Tensor | Callable[[TensorSpec], float]
 
 NEEDS_SPEC = (
@@ -61,6 +64,31 @@ def check_writes(name: str, network: TensorDictModuleBase, key: NestedKey, role:
             f"{name} writes {network.out_keys}, not {key!r}: name its output so, or name the right "
             f"one with set_keys({role}=...)"
         )
+
+
+def name_mismatched_entries(method: Callable[P, Result]) -> Callable[P, Result]:
+    """Make a method of a loss raise a `BatchError` for entries of a wrong width or type.
+
+    Args:
+        method: a method that takes a batch. If it raises a `RuntimeError`, as PyTorch does for
+            shapes that do not match, the entries of the batch are checked.
+    """
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        try:
+            return method(*args, **kwargs)
+        except RuntimeError:
+            loss, *inputs = cast(tuple[Any, ...], args)
+            if inputs and isinstance(inputs[0], TensorDictBase):
+                for name in loss.network_names:
+                    if name not in loss.recurrent:
+                        check_input_width(
+                            name, getattr(loss, name), inputs[0], loss._reference.dtype
+                        )
+            raise
+
+    return call
 
 
 def check_input_width(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
 from itertools import chain
 from operator import attrgetter
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from tensordict import NestedKey, TensorDict, TensorDictBase
@@ -25,37 +24,9 @@ from rlkit_sac.modules.memory import Memory, policy_states
 from rlkit_sac.modules.structure import refuse_batch_norm
 from rlkit_sac.objectives.arguments import LossOptions
 from rlkit_sac.objectives.batch import TransitionKeys, detach_entries
-from rlkit_sac.objectives.checks import check_input_width
+from rlkit_sac.objectives.checks import name_mismatched_entries
 from rlkit_sac.objectives.memory import MemoryPass, MemoryRows, RecurrentNetwork, TransitionsT
 from rlkit_sac.valid_steps import TRAJECTORY, read_step_entry, valid_steps
-
-Result = TypeVar("Result")
-P = ParamSpec("P")
-LossT = TypeVar("LossT", bound="LossContract")
-
-
-def name_mismatched_entries(
-    method: Callable[Concatenate[LossT, P], Result],
-) -> Callable[Concatenate[LossT, P], Result]:
-    """Make a method of a loss raise a `BatchError` for entries of a wrong width or type.
-
-    Args:
-        method: a method that takes a batch. If it raises a `RuntimeError`, as PyTorch does for
-            shapes that do not match, the entries of the batch are checked.
-    """
-
-    @wraps(method)
-    def call(self: LossT, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        try:
-            return method(self, *args, **kwargs)
-        except RuntimeError:
-            if args and isinstance(args[0], TensorDictBase):
-                for name in self.network_names:
-                    if name not in self.recurrent:
-                        check_input_width(name, getattr(self, name), args[0], self._reference.dtype)
-            raise
-
-    return call
 
 
 class LossContract(LossModule):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from tensordict import TensorDictBase
@@ -97,13 +97,9 @@ class PassSteps(Computation[PassOutcome]):
         Args:
             max_grad_norm: the largest norm of the gradient of each optimizer's parameters.
         """
-        for name, optimizer in self._optimizers.items():
+        updater, optimizers = self._target_updater, self._optimizers.values()
+        for optimizer in optimizers:
             move_step_counts(optimizer)
-            if len(optimizer.param_groups) != len(self._rates[name]):
-                self._rates[name] = _make_lr_tensors(optimizer)
-                self._numbers = []
-        updater = self._target_updater
-        optimizers = self._optimizers.values()
         numbers = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
         numbers += [
             1 - updater.eps if isinstance(updater, SoftUpdate) else 0.0,
@@ -134,8 +130,7 @@ class PassSteps(Computation[PassOutcome]):
 
     def dependencies(self) -> list[Held]:
         """Return the objects that a recording depends on, besides the loss module."""
-        owners: tuple[dict[str, Any], ...] = (self._optimizers, self._rates)
-        held: list[Held] = [("Update", owner, tuple(owner)) for owner in owners]
+        held: list[Held] = [("Update", self._optimizers, tuple(self._optimizers))]
         for optimizer in self._optimizers.values():
             name = type(optimizer).__name__
             held.append((name, vars(optimizer), ("state", "param_groups")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NoReturn
 
 import torch
@@ -39,6 +40,7 @@ from rlkit_sac.updates.steps import (
 MOST_UNCHECKED = 100
 
 
+@dataclass(eq=False, repr=False)
 class Update:
     r"""One update of a loss module: gradient steps and moves of the targets, in a given order.
 
@@ -113,43 +115,37 @@ class Update:
     ['grad_norm_value', 'loss']
     """
 
-    def __init__(
-        self,
-        loss_module: LossModule,
-        optimizers: Mapping[str, Optimizer],
-        steps: Sequence[LossStep | TargetStep],
-        *,
-        target_updater: TargetNetUpdater | None = None,
-        max_grad_norm: float | None = None,
-        recompute: bool = False,
-        compile_from: int | None = None,
-        matmul_precision: MatmulPrecision = "auto",
-        cuda_graph: bool = False,
-        group: ProcessGroup | None = None,
-    ) -> None:
-        self.loss_module = loss_module
-        self.optimizers = dict(optimizers)
-        self.steps = tuple(steps)
-        self.target_updater = target_updater
-        self.max_grad_norm = max_grad_norm
-        self.recompute = recompute
-        self.compile_from = compile_from
-        self.matmul_precision = matmul_precision
-        self.group = group
+    loss_module: LossModule
+    optimizers: Mapping[str, Optimizer]
+    steps: Sequence[LossStep | TargetStep]
+    _: KW_ONLY
+    target_updater: TargetNetUpdater | None = None
+    max_grad_norm: float | None = None
+    recompute: bool = False
+    compile_from: int | None = None
+    matmul_precision: MatmulPrecision = "auto"
+    cuda_graph: bool = False
+    group: ProcessGroup | None = None
+
+    def __post_init__(self) -> None:
+        loss_module, group = self.loss_module, self.group
+        self.optimizers = optimizers = dict(self.optimizers)
+        self.steps = tuple(self.steps)
         self.count = 0
         self._unchecked: list[tuple[int, Pass, PassOutcome]] = []
-        self._blocks = split_at_forward_passes(self.steps, recompute=recompute)
+        self._blocks = split_at_forward_passes(self.steps, recompute=self.recompute)
         self._check_options()
         if group is not None:
             broadcast([*loss_module.parameters(), *loss_module.buffers()], group)
             if getattr(loss_module, "target_subset", None) is not None:
                 device = next(loss_module.parameters()).device
                 loss_module.critic_order = torch.arange(loss_module.num_qvalue_nets, device=device)
-        parameters = {name: self._parameters(name) for name in self.optimizers}
-        options = {"bfloat16": matmul_precision == "bfloat16", "cuda_graph": cuda_graph}
+        parameters = {name: self._parameters(name) for name in optimizers}
+        is_bfloat16 = self.matmul_precision == "bfloat16"
+        options = {"bfloat16": is_bfloat16, "cuda_graph": self.cuda_graph}
         self._gradients = LossGradients(loss_module, parameters)
         self._compiled_gradients = CompiledComputation(self._gradients, **options)
-        self._pass_steps = PassSteps(self._gradients, self.optimizers, target_updater)
+        self._pass_steps = PassSteps(self._gradients, optimizers, self.target_updater)
         self._compiled_steps = CompiledComputation(self._pass_steps, **options)
 
     @property

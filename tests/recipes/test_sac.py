@@ -106,9 +106,9 @@ def test_variants_train(workplace, case):
 BAD = {
     "--loss.target_subset 3": "--loss.target_subset: must not exceed num_qvalue_nets (2), got 3",
     "--update.order [joint,actor,target] --update.periods {}": "already holds every loss",
-    "--replay.n_steps 3 --replay.slice_length 4 --loss.lmbda 1 --network.memory gru"
-    " --env.frame_stack 2 --loss.schedules.gamma {9: 0.9}": "--replay.n_steps: must be 1 with "
-    "env.frame_stack, replay.slice_length, loss.lmbda, network.memory, a schedule of loss.gamma",
+    "--replay.n_steps 3 --replay.slice_length 4 --env.frame_stack 2"
+    " --loss.schedules.gamma {9: 0.9}": "--replay.n_steps: must be 1 with env.frame_stack, "
+    "replay.slice_length, a schedule of loss.gamma",
     "--replay.n_steps 3 --collector.learning_starts 2": "samples need at least 3, got 2",
 }
 

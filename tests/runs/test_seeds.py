@@ -95,7 +95,6 @@ BAD = {
     "--seeds 0,": "--seeds: expected seeds such as 0,1,2 or 0-4, got '0,'",
     "--seeds 3-1": "--seeds: expected seeds such as 0,1,2 or 0-4, got '3-1'",
     "--seeds one": "--seeds: expected seeds such as 0,1,2 or 0-4, got 'one'",
-    "--seeds 4294967296": "--seeds: must be >= 0 and < 4294967296, got 4294967296",
     "--seeds": "--seeds: needs a value; write --seeds VALUE",
     "--seeds 0,1 --jobs 0": "--jobs: must be greater than or equal to 1, got 0",
     "--seeds 0,1 --jobs two": "--jobs: must be a valid integer, got 'two'",

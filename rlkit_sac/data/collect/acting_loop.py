@@ -15,12 +15,7 @@ from torchrl.envs import EnvBase
 from torchrl.envs.utils import ExplorationType
 
 from rlkit_sac.data.collect.frame import Frame, check_frames
-from rlkit_sac.data.collect.policy_entries import (
-    check_saved_state,
-    next_key,
-    state_keys,
-    written_entries,
-)
+from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.collect.recorded_policy import Entries, RecordedPolicy
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_plain_gym_env
@@ -254,12 +249,8 @@ class ActingLoop:
         Args:
             state: the state that :meth:`state_dict` returned.
             kept: a flag for each environment, true if its episode continues exactly.
-
-        Raises:
-            ConfigError: for a state that lacks the policy's memory.
         """
         previous = dict(state["previous"])
-        check_saved_state(previous, self._zero_at_reset)
         self.reset()
         which = np.array(kept)
         saved = [(self.frame.arrays[key], value) for key, value in state["envs"].items()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from tensordict import TensorDictBase
@@ -19,10 +19,11 @@ from rlkit_sac.data.collect.acting_loop import ActingLoop
 from rlkit_sac.data.collect.frame import check_frames
 from rlkit_sac.data.collect.policy_entries import next_key, state_keys, written_entries
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
-from rlkit_sac.envs import action_mask_key, load_episodes, save_episodes
+from rlkit_sac.envs import load_episodes, save_episodes
 from rlkit_sac.errors import RunError
 
 
+@dataclass(eq=False, repr=False)
 class _CountingCollector(ABC):
     """The base of both collectors, which counts the frames of the run.
 
@@ -36,27 +37,22 @@ class _CountingCollector(ABC):
     first_index = 0
     workers = 1
 
-    def __init__(
-        self,
-        env: EnvBase,
-        policy: TensorDictModuleBase,
-        *,
-        total_frames: int,
-        frames_per_batch: int,
-        init_random_frames: int = 0,
-        random_policy: TensorDictModuleBase | None = None,
-    ) -> None:
-        self.env = env
-        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
-        self.init_random_frames = init_random_frames
+    env: EnvBase
+    policy: TensorDictModuleBase
+    _: KW_ONLY
+    total_frames: int
+    frames_per_batch: int
+    init_random_frames: int = 0
+    random_policy: TensorDictModuleBase | None = None
+
+    def __post_init__(self) -> None:
         self.frames = 0
         self.inexact_reasons: Sequence[str] = ()
-        self._steps = steps_per_batch(frames_per_batch, env.batch_size.numel())
-        self._policy = policy
-        self._prepare(random_policy)
+        self._steps = steps_per_batch(self.frames_per_batch, self.env.batch_size.numel())
+        self._prepare()
 
     @abstractmethod
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self) -> None:
         """Prepare collecting."""
 
     def __iter__(self) -> Iterator[TensorDictBase]:
@@ -81,8 +77,7 @@ class _CountingCollector(ABC):
 
     def shutdown(self) -> None:
         """Close the environments."""
-        if not self.env.is_closed:
-            self.env.close()
+        self.env.close(raise_if_closed=False)
 
 
 class LightCollector(_CountingCollector):
@@ -113,10 +108,10 @@ class LightCollector(_CountingCollector):
     [torch.Size([2, 1]), torch.Size([2, 1])]
     """
 
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
+    def _prepare(self) -> None:
         mode = ExplorationType.RANDOM
         self._loop = ActingLoop(
-            self.env, self._policy, exploration_type=mode, random_policy=random_policy
+            self.env, self.policy, exploration_type=mode, random_policy=self.random_policy
         )
         self._loop.reset()
 
@@ -130,11 +125,7 @@ class LightCollector(_CountingCollector):
         return {"frames": self.frames, "episodes": episodes, "loop": self._loop.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            ConfigError: if the state has other environments, or lacks the memory of the policy.
-        """
+        """Continue from a state."""
         kept = load_episodes(self.env, state["episodes"])
         self.frames = state["frames"]
         self.inexact_reasons = []
@@ -155,30 +146,23 @@ class TorchRLCollector(_CountingCollector):
         options: the other arguments of :class:`LightCollector`.
     """
 
-    def _prepare(self, random_policy: TensorDictModuleBase | None) -> None:
-        policy = self._policy
-        self.env = env = add_policy_states(self.env, policy)
-        if random_policy is None and (state_keys(policy) or action_mask_key(env)):
-            random_policy = uniform_policy(env, env.full_action_spec)
-        self._random_first = None
-        if random_policy is not None:
-            self._random_first = policy = _RandomFirst(policy, random_policy)
-        self._collector = Collector(
+    def _prepare(self) -> None:
+        self.env = env = add_policy_states(self.env, self.policy)
+        random_policy = self.random_policy or uniform_policy(env, env.full_action_spec)
+        self._random_first = _RandomFirst(self.policy, random_policy)
+        collector = Collector(
             env,
-            policy,
+            self._random_first,
             total_frames=-1,  # endless: at the end TorchRL would close the environments
             frames_per_batch=self.frames_per_batch,
             device=env.device,
         )
-        self._batches = iter(self._collector)
+        self._batches = iter(collector)
 
     def _collect(self, *, random: bool) -> TensorDictBase:
-        if self._random_first is not None:
-            self._random_first.is_random = random
-        else:
-            self._collector.init_random_frames = math.inf if random else 0
+        self._random_first.is_random = random
         batch: TensorDictBase = next(self._batches)
-        check_frames(batch, self.env, self._policy, first_index=self.first_index)
+        check_frames(batch, self.env, self.policy, first_index=self.first_index)
         return batch
 
     def state_dict(self) -> dict[str, Any]:
@@ -196,7 +180,9 @@ class _RandomFirst(TensorDictModuleBase):
 
     def __init__(self, policy: TensorDictModuleBase, random_policy: Callable[..., Any]) -> None:
         super().__init__()
-        self.in_keys, self.out_keys = policy.in_keys, policy.out_keys
+        # A function may name neither.
+        self.in_keys = getattr(policy, "in_keys", [])
+        self.out_keys = getattr(policy, "out_keys", [])
         self.policy, self.random_policy = policy, random_policy
         self._always_acts = bool([*state_keys(policy), *getattr(random_policy, "in_keys", ())])
         self.is_random = False

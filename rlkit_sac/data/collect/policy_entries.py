@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import cast
 
 import torch
@@ -11,7 +10,6 @@ from tensordict.nn import TensorDictModuleBase
 from tensordict.utils import unravel_key
 from torch import Tensor, nn
 
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.graph import preserve_state
 
 
@@ -58,21 +56,3 @@ def written_entries(policy: TensorDictModuleBase, frame: TensorDictBase) -> dict
     with preserve_state(cast(nn.Module, policy)), torch.no_grad():
         written = policy(frame.select(*read))
     return {key: value for key, value in written.items(True, True) if key not in read}
-
-
-def check_saved_state(saved: Iterable[NestedKey], expected: Iterable[NestedKey]) -> None:
-    """Refuse the saved state of a collector whose policy had no memory, or another one.
-
-    Args:
-        saved: keys of the saved state.
-        expected: keys that the policy needs.
-
-    Raises:
-        ConfigError: naming the entries that are missing.
-
-    >>> check_saved_state(["prev_action", "actor_state"], ["actor_state"])
-    """
-    held = set(saved)
-    if missing := [key for key in expected if key not in held]:
-        text = "load it with a policy that has the memory of the saved one"
-        raise ConfigError(f"the saved collector holds no {missing}: {text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from tensordict import NestedKey, TensorDict
@@ -17,6 +18,7 @@ Entries = dict[NestedKey, Tensor]
 _MAX_RECORDINGS = 50
 
 
+@dataclass(eq=False, repr=False)
 class RecordedPolicy:
     """Replays the tensor operations of a policy, recorded once, on its live parameters.
 
@@ -37,19 +39,15 @@ class RecordedPolicy:
     torch.Size([2, 1])
     """
 
-    def __init__(
-        self,
-        policy: TensorDictModuleBase,
-        batch_size: Sequence[int],
-        *,
-        exploration_type: ExplorationType | None = None,
-    ) -> None:
-        self.in_keys: tuple[NestedKey, ...] = tuple(policy.in_keys)
-        self._policy = policy
-        self._batch_size = torch.Size(batch_size)
-        self._exploration_type = exploration_type
+    policy: TensorDictModuleBase
+    batch_size: Sequence[int]
+    _: KW_ONLY
+    exploration_type: ExplorationType | None = None
+
+    def __post_init__(self) -> None:
+        self.in_keys: tuple[NestedKey, ...] = tuple(self.policy.in_keys)
         self._kind: object = None
-        self._fingerprint = Fingerprint(policy)
+        self._fingerprint = Fingerprint(self.policy)
         self._made = 0
         self._run: Callable[[Sequence[Tensor]], Entries] = self._run_eager
 
@@ -66,20 +64,20 @@ class RecordedPolicy:
         inputs = [entries[key] for key in self.in_keys]
         if unchanged:
             return self._run(inputs)
-        mode = self._exploration_type or exploration_type()
+        mode = self.exploration_type or exploration_type()
         kind = (mode, *((value.shape, value.dtype) for value in inputs))
         if kind != self._kind or self._fingerprint.first_changed_attribute() is not None:
             self._made += 1
             self._mode = mode
             may = self._made <= _MAX_RECORDINGS
             self._run = self._record(inputs) if may else self._run_eager
-            self._kind, self._fingerprint = kind, Fingerprint(self._policy)
+            self._kind, self._fingerprint = kind, Fingerprint(self.policy)
         return self._run(inputs)
 
     def _run_eager(self, inputs: Sequence[Tensor]) -> Entries:
         entries = dict(zip(self.in_keys, inputs, strict=True))
         with torch.no_grad(), set_exploration_type(self._mode):
-            out = self._policy(TensorDict(entries, batch_size=self._batch_size))
+            out = self.policy(TensorDict(entries, batch_size=torch.Size(self.batch_size)))
         return {key: value for key, value in out.items(True, True) if value is not entries.get(key)}
 
     def _record(self, inputs: Sequence[Tensor]) -> Callable[[Sequence[Tensor]], Entries]:
@@ -90,10 +88,10 @@ class RecordedPolicy:
             written.extend(out)
             return list(out.values())
 
-        state = [*self._policy.parameters(), *self._policy.buffers()]
-        before = Fingerprint(self._policy)
+        state = [*self.policy.parameters(), *self.policy.buffers()]
+        before = Fingerprint(self.policy)
         try:
-            with preserve_state(self._policy):
+            with preserve_state(self.policy):
                 recording = record(act, [*inputs, *state])
                 # Such as a counter, which a graph would not advance.
                 if before.first_changed_attribute() is not None:
@@ -109,7 +107,7 @@ class RecordedPolicy:
         others = [value * 0.9 + 0.1 if value.is_floating_point() else value for value in inputs]
         outcomes = []
         for way in (self._run_eager, run):
-            with preserve_state(self._policy):
+            with preserve_state(self.policy):
                 outcomes.append(way(others))
         same = all(torch.equal(value, outcomes[1][key]) for key, value in outcomes[0].items())
         return run if same else self._run_eager

@@ -227,15 +227,13 @@ def check_replay_fits(
 
     Raises:
         ConfigError: if the buffer is larger than the free memory (the largest capacity that fits is
-            named), the capacity is not positive, or the storage is unknown.
+            named), or the storage is unknown.
 
     >>> from tensordict import TensorDict
     >>> check_replay_fits(TensorDict(observation=torch.zeros(3)), capacity=10**14)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: a replay buffer of 100000000000000 transitions needs ...
     """
-    if capacity < 1:
-        raise ConfigError(f"the replay capacity is {capacity}; it must be at least 1")
     if storage == "memmap":
         return
     if storage != "tensor":

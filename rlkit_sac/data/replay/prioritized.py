@@ -140,8 +140,6 @@ class PrioritizedSampler(StatefulSampler):
         index = torch.as_tensor(index, device=self._device).reshape(-1)
         priority = torch.as_tensor(priority, **self._tree.options).detach()
         priority = priority.reshape(-1).expand(len(index))
-        if not len(index):
-            return
         lowest, highest = torch.stack(torch.aminmax(priority)).tolist()  # both NaN if any is
         if not (lowest >= 0 and lowest + self._eps > 0 and highest < math.inf):
             raise RunError(

@@ -13,7 +13,6 @@ from rlkit_sac.data.replay.slices import BlockSampler
 from rlkit_sac.errors import ConfigError
 
 _LARGE = 2**62
-_CHUNK = 1024  # frames read at once: storages return whole ones, and files may exceed the memory
 
 
 class TrajectorySampler(BlockSampler):
@@ -133,14 +132,12 @@ class TrajectorySampler(BlockSampler):
 
     def _read_is_init(self, storage: Storage, frames: range) -> Tensor:
         """Return the entry ``is_init`` of stored frames, bool on the CPU."""
-        device, found = getattr(storage, "device", "cpu"), []
-        for numbers in torch.arange(frames.start, frames.stop).split(_CHUNK):
-            stored = storage.get((numbers % self._capacity).to(device)).get("is_init", None)
-            if stored is None:
-                text = "which tells where an episode begins: store it too"
-                raise ConfigError(f"replay holds no entry 'is_init', {text}")
-            found.append(stored.cpu())
-        return torch.cat(found)
+        stored = storage[:].get("is_init", None)  # a view: other entries are not read
+        if stored is None:
+            text = "which tells where an episode begins: store it too"
+            raise ConfigError(f"replay holds no entry 'is_init', {text}")
+        numbers = torch.arange(frames.start, frames.stop) % self._capacity
+        return stored[numbers.to(stored.device)].cpu()
 
     def _list_episodes(self) -> None:
         stop = torch.full_like(self._running, self._known // self.num_envs)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ _SECONDS_TO_CLOSE = 5.0
 _SLICE = 1.0  # seconds between two moments at which signals are handled
 
 
+@dataclass(eq=False, repr=False)
 class WorkerCollector:
     """A collector whose frames come from workers, processes on a Ray cluster.
 
@@ -81,40 +83,35 @@ class WorkerCollector:
         WorkersLost: if a worker has not started in time.
     """
 
-    on_gap: Callable[[], object] | None = None
+    create_env: Callable[..., EnvBase]
+    policy: TensorDictModuleBase
+    _: KW_ONLY
+    workers: int
+    num_envs: int
+    total_frames: int
+    frames_per_batch: int
+    init_random_frames: int = 0
+    random_policy: TensorDictModuleBase | None = None
+    mode: Literal["sync", "async"] = "sync"
+    first_index: int = 0
+    updates: Callable[[], int]
+    publish_interval: int = 1
+    restarts: int = 10
+    patience: float = 300.0
+    cpus: float = 1.0
 
-    def __init__(
-        self,
-        create_env: Callable[..., EnvBase],
-        policy: TensorDictModuleBase,
-        *,
-        workers: int,
-        num_envs: int,
-        total_frames: int,
-        frames_per_batch: int,
-        init_random_frames: int = 0,
-        random_policy: TensorDictModuleBase | None = None,
-        mode: Literal["sync", "async"] = "sync",
-        first_index: int = 0,
-        updates: Callable[[], int],
-        publish_interval: int = 1,
-        restarts: int = 10,
-        patience: float = 300.0,
-        cpus: float = 1.0,
-    ) -> None:
-        self._is_sync = mode == "sync"
+    def __post_init__(self) -> None:
+        policy, random_policy = self.policy, self.random_policy
+        workers, num_envs = self.workers, self.num_envs
+        self.on_gap: Callable[[], object] | None = None
+        self._is_sync = self.mode == "sync"
         joined = workers if self._is_sync else 1
-        steps_per_batch(frames_per_batch, num_envs * joined)
-        check_capacity(workers, cpus)
+        steps_per_batch(self.frames_per_batch, num_envs * joined)
+        check_capacity(workers, self.cpus)
         self._ray = import_ray()
-        self.total_frames, self.frames_per_batch = total_frames, frames_per_batch
         self.inexact_reasons: Sequence[str] = ()
         self.frames = 0
-        self._policy = policy
         self._device = next((tensor.device for tensor in policy.parameters()), torch.device("cpu"))
-        self._updates, self._publish_interval = updates, publish_interval
-        self._restarts, self._patience = restarts, patience
-        self._num_envs = num_envs
         # Of each environment: how many episodes have begun, and the number of its trajectory.
         self._begun = np.zeros(workers * num_envs, np.int64)
         self._trajectories = np.zeros(workers * num_envs, np.int64)
@@ -127,15 +124,15 @@ class WorkerCollector:
         self._names: dict[int, str] = {}  # of workers, with process and host once they have started
         self._end_reason = "the workers have been ended"
         self._make_actor = partial(
-            self._ray.remote(num_cpus=cpus, max_restarts=0)(_Actor).remote,
-            create_env,
+            self._ray.remote(num_cpus=self.cpus, max_restarts=0)(_Actor).remote,
+            self.create_env,
             self._ray.put(_copy_to_cpu(policy)),
             num_envs=num_envs,
             joined=joined,
-            frames_per_batch=frames_per_batch // joined,
-            init_random_frames=init_random_frames,
+            frames_per_batch=self.frames_per_batch // joined,
+            init_random_frames=self.init_random_frames,
             random_policy=None if random_policy is None else _copy_to_cpu(random_policy),
-            first_index=first_index,
+            first_index=self.first_index,
             seed=torch.initial_seed() % 2**64,
         )
         self._actors: dict[int, Any] = {}
@@ -162,7 +159,7 @@ class WorkerCollector:
         """
         return {
             "frames": self.frames,
-            "workers": self._call_all("state_dict", self._patience),
+            "workers": self._call_all("state_dict", self.patience),
             "begun": self._begun.tolist(),
             "trajectories": self._trajectories.tolist(),
         }
@@ -183,7 +180,7 @@ class WorkerCollector:
         self.frames = state["frames"]
         self._begun[:], self._trajectories[:] = state["begun"], state["trajectories"]
         saved = {index: (state,) for index, state in enumerate(states) if state is not None}
-        reasons = self._call_all("load_state_dict", self._patience, saved)
+        reasons = self._call_all("load_state_dict", self.patience, saved)
         self.inexact_reasons = []
         if not self._is_sync:
             self.inexact_reasons = ["the batches of asynchronous workers come in another order"]
@@ -244,10 +241,10 @@ class WorkerCollector:
 
     def _publish_parameters(self) -> None:
         """Make new parameters available to the workers, if it is time."""
-        made = self._updates()
+        made = self.updates()
         if self._is_sync or self._published is None or made >= self._publish_at:
-            self._published = self._ray.put(policy_values(self._policy))
-            self._publish_at = made + self._publish_interval
+            self._published = self._ray.put(policy_values(self.policy))
+            self._publish_at = made + self.publish_interval
 
     def _request_batch(self, worker: int, frames: int, generator: NDArray[np.uint8]) -> None:
         call = self._actors[worker].collect.remote(frames, generator, self._published)
@@ -261,7 +258,7 @@ class WorkerCollector:
             WorkersLost: no worker is left, or none has answered in time.
         """
         calls = self._pending | self._starting
-        seconds = max(self._patience, _SECONDS_TO_START if self._starting else 0.0)
+        seconds = max(self.patience, _SECONDS_TO_START if self._starting else 0.0)
         call = next(self._completed_calls(calls, seconds), None)
         if call is None:
             self._give_up(calls.values(), seconds)
@@ -308,7 +305,7 @@ class WorkerCollector:
         """Make a worker that died anew and ask it again, or go on without it."""
         self._deaths[worker] += 1
         self._stop_worker(worker)
-        died, restarts = f"{self._names[worker]} died ({type(error).__name__})", self._restarts
+        died, restarts = f"{self._names[worker]} died ({type(error).__name__})", self.restarts
         gone = f"{died} after {restarts} restarts (workers.restarts)"
         if self._deaths[worker] <= restarts:
             _warn(f"{died}: restart {self._deaths[worker]} of {restarts} (workers.restarts)")
@@ -323,7 +320,7 @@ class WorkerCollector:
 
     def _start_worker(self, worker: int) -> None:
         """Make a worker, or make it again."""
-        envs = self._begun.reshape(-1, self._num_envs)
+        envs = self._begun.reshape(-1, self.num_envs)
         actor = self._make_actor(index=worker, episodes=envs[worker].tolist())
         self._actors[worker], self._names[worker] = actor, f"worker {worker} (starting)"
         self._starting |= {actor.begin.remote(): worker, actor.start.remote(): worker}
@@ -378,7 +375,7 @@ class WorkerCollector:
     ) -> TensorDictBase:
         """Return the batch of the entries of consecutive workers, from one on."""
         arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-        envs = slice(worker * self._num_envs, (worker + len(parts)) * self._num_envs)
+        envs = slice(worker * self.num_envs, (worker + len(parts)) * self.num_envs)
         arrays["collector", "traj_ids"] = self._number_trajectories(arrays["is_init"][..., 0], envs)
         if len(arrays["is_init"]) == 1:
             arrays = {key: array[0] for key, array in arrays.items()}

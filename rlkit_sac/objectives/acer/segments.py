@@ -375,8 +375,6 @@ class SegmentLoss(LossContract):
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:
     """Refuse a critic that does not belong to the actor."""
     text = f"critic_network is a {type(critic).__name__}"
-    if not hasattr(critic, "in_keys"):
-        raise ConfigError(f"{text} without in_keys: wrap it in a TensorDictModule")
     if kind == "continuous":
         if not isinstance(critic, StochasticDuelingNetwork):
             raise ConfigError(

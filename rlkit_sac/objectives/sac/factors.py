@@ -40,6 +40,10 @@ from rlkit_sac.objectives.checks import (
     warn_if_impossible,
 )
 
+#: The options of temperatures, of which each factor has its own.
+TEMPERATURE_OPTIONS = (
+    *("alpha_parametrization", "min_alpha", "max_alpha", "fixed_alpha", "target_entropy"),
+)
 #: The option ``target_entropy`` of a factor after a number or a function was resolved.
 NUMBER = "number"
 
@@ -398,14 +402,9 @@ def make_factors(
         ConfigError: for options of temperatures that are out of range.
     """
     names = [name for name, _ in kinds]
-    per_factor = {
-        option: option_per_factor(option, getattr(options, option), names)
-        for option in (
-            *("alpha_parametrization", "min_alpha", "max_alpha"),
-            *("fixed_alpha", "target_entropy"),
-        )
-    }
-    modes, low, high, fixed, targets = per_factor.values()
+    modes, low, high, fixed, targets = (
+        option_per_factor(option, getattr(options, option), names) for option in TEMPERATURE_OPTIONS
+    )
     shared = vars(options).keys()
     return {
         name: kind(

@@ -32,7 +32,7 @@ from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.allowed_actions import build_dist
 from rlkit_sac.modules.ensemble import Members
 from rlkit_sac.objectives.batch import check_reward, find_sequence_ends
-from rlkit_sac.objectives.contract import name_mismatched_entries
+from rlkit_sac.objectives.checks import name_mismatched_entries
 from rlkit_sac.objectives.sac.critics import CRITICS, CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.factors import PolicySample
 from rlkit_sac.objectives.sac.return_estimators import StepOutcome, ValueEstimate

@@ -18,8 +18,7 @@ from rlkit_sac.config.loss import ContinuousLossConfig
 from rlkit_sac.errors import BatchError, ConfigError
 from rlkit_sac.objectives.arguments import SACOptions, add_options
 from rlkit_sac.objectives.batch import check_critic_values
-from rlkit_sac.objectives.checks import check_writes
-from rlkit_sac.objectives.contract import name_mismatched_entries
+from rlkit_sac.objectives.checks import check_writes, name_mismatched_entries
 from rlkit_sac.objectives.sac.continuous_sac import ContinuousSACLoss
 from rlkit_sac.objectives.sac.critics import CriticTerms, SACTransitions
 from rlkit_sac.objectives.sac.diagnostics import STATISTICS, value_statistics

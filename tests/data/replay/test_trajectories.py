@@ -8,7 +8,6 @@ import torch
 from tensordict import TensorDict
 
 from rlkit_sac.data import TrajectorySampler, make_replay_buffer
-from rlkit_sac.data.replay import trajectories
 
 EXAMPLE = TensorDict(
     env=torch.tensor(0), step=torch.tensor(0), is_init=torch.tensor([True]), nested={"a": 0.0}
@@ -99,9 +98,7 @@ def test_segments_lie_in_one_stored_episode_and_are_as_long_as_it_lets_them(
     length: int,
     storage: str,
     chance: float,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trajectories, "_CHUNK", 5)
     torch.manual_seed(0)
     stream = Stream(num_envs, steps, chance)
     replay = make_replay(stream, length=length, capacity=50, storage=storage)
