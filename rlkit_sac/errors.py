@@ -216,18 +216,14 @@ def check_number(name: str, *values: Any, above: float = -inf, below: float = in
         below: the exclusive upper bound.
 
     Raises:
-        ConfigError: a value is something else, such as NaN or a bool.
+        ConfigError: a value is something else, such as NaN.
 
     >>> check_number("confidence", 95, above=0, below=1)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
     """
     for value in values:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, Real)
-            or not above < float(value) < below
-        ):
+        if not isinstance(value, Real) or not above < float(value) < below:
             kind = "finite number" if below == inf else f"number between {above} and {below}"
             raise ConfigError(f"{name} is {value!r}; give a {kind}")
 

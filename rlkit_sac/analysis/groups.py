@@ -58,8 +58,6 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
            frames  return
         0       1     5.0
     """
-    if data.empty:
-        raise ConfigError("the table has no rows: no run has any yet, or a selection left none")
     missing = [name for name in [*columns, *by] if name not in data.columns]
     if missing:
         raise ConfigError(
@@ -68,7 +66,7 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
         )
     rows = data.dropna(subset=list(columns))
     if rows.empty:
-        raise ConfigError(f"the table has no row with a value in {', '.join(columns)}")
+        raise ConfigError(f"the table has no row with a value in each of {', '.join(columns)}")
     return rows
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import io
 import shlex
-import shutil
 import textwrap
 from contextlib import redirect_stderr
 from dataclasses import field, make_dataclass
@@ -68,12 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     print("\nrecipes")
     for name in fitting:
         print(f"{name:<16}trains it")
-    width = max(60, min(100, shutil.get_terminal_size().columns))
     for name in filter(refusals.get, names):
         # With a recipe that trains it, the advice after the colon is not needed.
         texts = [text.partition(": ")[0] if fitting else text for text in refusals[name]]
-        text = f"{name:<16}refuses it: {'; '.join(texts)}"
-        print(textwrap.fill(text, width, subsequent_indent=" " * 16))
+        print(f"{name:<16}refuses it: {'; '.join(texts)}")
     if fitting:
         command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
         print(f"\ntrain it: {shlex.join(command)}")

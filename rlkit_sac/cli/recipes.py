@@ -22,7 +22,7 @@ from statistics import mean
 
 import yaml
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.recipe_files import find_recipe, recipe_summary, shipped_recipes
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"
@@ -102,12 +102,10 @@ def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
             f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
             f"target, rlkit-sac recipes copy {recipe.stem} TARGET"
         )
-    try:
+    with prefix_errors(f"cannot copy to {target}"):
         for source, file in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, file)
-    except OSError as error:
-        raise ConfigError(f"cannot copy to {target}: {error.strerror}") from error
     print("copied", *files.values())
     print(f"change it, and train: rlkit-sac train {script}")
 

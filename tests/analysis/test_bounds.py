@@ -14,7 +14,7 @@ WRONG = {
     "seed": [-1, 0.5, None],
     "frames": [0, -3, 2.5, True, [100, np.nan], [np.inf], ["100"], "100"],
     "thresholds": [[np.nan], [0.5, np.inf], ["a"], [True], [None]],
-    "threshold": [np.nan, -np.inf, "475", None, True],
+    "threshold": [np.nan, -np.inf, "475", None],
     "statistic": ["median", None, np.median],
     "references": [(1.0, 1.0), (0.0, np.nan), (np.inf, 0.0), (0.0,), (0.0, 0.5, 1.0), "ab", 3.0],
     "data": ["runs", None],

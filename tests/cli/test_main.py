@@ -115,7 +115,7 @@ def test_a_script_with_other_imports_answers_by_itself(
         (["evaluate", LONG], f"{LONG} is not a folder"),
         (["train", f"{LONG}.py"], f"there is no script {LONG}.py"),
         (["recipes", "copy", "sac", "--config", "acrobot"], "sac has no configuration 'acrobot'"),
-        (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: File name too long"),
+        (["recipes", "copy", "sac", LONG], f"cannot copy to {LONG}: OSError: [Errno 36] File name too long"),
         (["check-env", "Pendulun-v1"], "Did you mean: `Pendulum`"),
         (["check-env", "Pendulum-v1", "--env.num_env", "2"], "did you mean --env.num_envs?"),
         (["evaluate", ".", "--seed", "1", "--seed=1"], "--seed: is given 2 times; give it once"),
