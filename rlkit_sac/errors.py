@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
 from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from traceback import format_exception
 from typing import Any
 
@@ -106,6 +106,21 @@ def environment_traceback(error: BaseException) -> str:
     if trace is None:
         return "" if error.__traceback__ else str(error)  # a `RemoteTraceback`
     return "".join(format_exception(type(error), error, trace)).rstrip()
+
+
+def error_text(error: BaseException) -> str:
+    """Return the lines that the console shows for an error, one for each line of its message.
+
+    The exception behind an `EnvironmentFault` comes with its :func:`environment_traceback`.
+
+    >>> print(error_text(ConfigError("--seed: must be >= 0", "unknown option --sed")))
+    error: --seed: must be >= 0
+    error: unknown option --sed
+    """
+    lines = [f"error: {line}" for line in str(error).splitlines()]
+    if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
+        lines = [environment_traceback(error.__cause__), *lines]
+    return "\n".join(filter(None, lines))
 
 
 def refuse(problems: Sequence[str]) -> None:
@@ -226,21 +241,6 @@ def check_number(name: str, *values: Any, above: float = -inf, below: float = in
         if not isinstance(value, Real) or not above < float(value) < below:
             kind = "finite number" if below == inf else f"number between {above} and {below}"
             raise ConfigError(f"{name} is {value!r}; give a {kind}")
-
-
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse an argument that is not an integer, or too small.
-
-    Args:
-        name: the name of the argument.
-        value: the value of the argument.
-        least: the smallest valid value.
-
-    Raises:
-        ConfigError: the value is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")
 
 
 def check_bounds(low: Any, high: Any, where: str = "") -> None:

@@ -63,10 +63,8 @@ def _print_list() -> None:
     print(row("configuration", "task", "return", "frames", "n"))
     for name, script in recipes.items():
         print(f"\n{textwrap.fill(f'{name}: {recipe_summary(script)}', 80)}")
-        if (name, "default") in returns:
-            print(row("  default", *returns[name, "default"][0]))
-        configs = sorted((script.parent / "configs" / name).glob("*.yaml"))
-        for config in (file for file in configs if file.stem != "default"):
+        configs = (script.parent / "configs" / name).glob("*.yaml")
+        for config in sorted(configs, key=lambda file: (file.stem != "default", file.stem)):
             options = yaml.safe_load(config.read_text(encoding="utf-8")) or {}
             task = options.get("env", {}).get("id", "any")
             for cells in returns.get((name, config.stem), [(task, *"---")]):
