@@ -21,7 +21,7 @@ from rlkit_sac.data import WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.build import Parts
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
@@ -35,7 +35,6 @@ from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.scheduled_values import apply_schedules
-from rlkit_sac.updates.update import Update
 
 
 class TrainingRun:
@@ -280,9 +279,13 @@ class TrainingRun:
             self._collector.end()
         return bool(exit_code), bool(saved)
 
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """While an update is compiled, show it on the bar and let a signal end the run at once."""
+        with self._log.progress.phase("compiling"), self._stop.compiling():
+            yield
+
     def _save(self) -> None:
-        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
-            return
         with self._log.progress.phase("saving"):
             if rank() == 0:
                 max_over_ranks(0)  # rank 0 saves last: the others have all its checkpoints
@@ -344,7 +347,7 @@ def training_run(
         run = TrainingRun(config, session, parts, log, policy, eval_env)
         run._begin(_session_facts(config, session, parts, eval_env) | facts)
         with deferred_signals(config.time_limit) as run._stop:
-            _announce_compiling(parts.update, progress, run._stop)
+            parts.update.announce_compiling(run._compiling)
             try:
                 yield run
             except WorkersLost:
@@ -383,14 +386,3 @@ def _session_facts(
         **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
         **({"env_function": True} if session.env_function else {}),
     }
-
-
-def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest) -> None:
-    """While an update is compiled, show it on the bar and let a signal end the run at once."""
-
-    @contextmanager
-    def compiling() -> Iterator[None]:
-        with progress.phase("compiling"), stop.compiling():
-            yield
-
-    update.announce_compiling(compiling)
