@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
-from math import inf
 from numbers import Real
 from traceback import format_exception
 from typing import Any
@@ -221,26 +220,24 @@ def check_installed(*packages: str, extra: str) -> None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
 
 
-def check_number(name: str, *values: Any, above: float = -inf, below: float = inf) -> None:
-    """Refuse an argument that is not a finite number within bounds.
+def check_number(name: str, value: Any, *, above: float, below: float) -> None:
+    """Refuse an argument that is not a number within bounds.
 
     Args:
         name: the name of the argument.
-        *values: the value of the argument, or several values.
+        value: the value of the argument.
         above: the exclusive lower bound.
         below: the exclusive upper bound.
 
     Raises:
-        ConfigError: a value is something else, such as NaN.
+        ConfigError: the value is something else, such as NaN.
 
     >>> check_number("confidence", 95, above=0, below=1)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
     """
-    for value in values:
-        if not isinstance(value, Real) or not above < float(value) < below:
-            kind = "finite number" if below == inf else f"number between {above} and {below}"
-            raise ConfigError(f"{name} is {value!r}; give a {kind}")
+    if not isinstance(value, Real) or not above < float(value) < below:
+        raise ConfigError(f"{name} is {value!r}; give a number between {above} and {below}")
 
 
 def check_bounds(low: Any, high: Any, where: str = "") -> None:

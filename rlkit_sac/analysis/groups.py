@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -304,6 +303,4 @@ def _python_value(value: Any) -> Any:
 
 
 def _value_text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     return f"{value:g}" if isinstance(value, float) else str(value)

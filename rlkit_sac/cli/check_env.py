@@ -68,9 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in fitting:
         print(f"{name:<16}trains it")
     for name in filter(refusals.get, names):
-        # With a recipe that trains it, the advice after the colon is not needed.
-        texts = [text.partition(": ")[0] if fitting else text for text in refusals[name]]
-        print(f"{name:<16}refuses it: {'; '.join(texts)}")
+        print(f"{name:<16}refuses it: {'; '.join(refusals[name])}")
     if fitting:
         command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
         print(f"\ntrain it: {shlex.join(command)}")

@@ -96,10 +96,7 @@ def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
     script = target if target.suffix == ".py" else target / recipe.name
     files = dict(_files_to_copy(recipe, script, configs))
     if existing := [str(file) for file in files.values() if os.path.exists(file)]:
-        raise ConfigError(
-            f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
-            f"target, rlkit-sac recipes copy {recipe.stem} TARGET"
-        )
+        raise ConfigError(f"{existing[0]} exists already: move it, or name another TARGET")
     with prefix_errors(f"cannot copy to {target}"):
         for source, file in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -86,8 +86,8 @@ class Act:
             RunError: for a policy whose file does not describe the task.
             KeyError: for a policy that reads more than the observation and its memory.
             ValueError: for an observation of another structure or shape, or with NaN or infinity;
-                for a state or ``is_init`` of another shape, or given to a policy without memory;
-                for a mask that is missing, of another shape, or allows nothing.
+                for a state or ``is_init`` of another shape; for a mask that is missing, of another
+                shape, or allows nothing.
         """
         inputs, front = self.inputs(observation, state, is_init, action_mask)
         entries = self.entries(inputs, own_tensor(self.policy))
@@ -149,8 +149,6 @@ class Act:
             inputs.append(self._allowed_mask(action_mask, front))
         if self._carried:
             inputs += self._carried_inputs(state, is_init, front)
-        elif state is not None or is_init is not None:
-            raise ValueError("the policy has no memory: call act(observation) without a state")
         return (inputs if front else [value.unsqueeze(0) for value in inputs]), front
 
     def entries(self, inputs: Sequence[Tensor], own: Tensor) -> Entries:

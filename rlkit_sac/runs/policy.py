@@ -146,9 +146,9 @@ def load_act(
         device = "cpu" if into is None else own_tensor(into).device
     target = resolve_device(str(device))
     weights = safetensors.torch.load(content)
-    weights = {n: w.float() if w.dtype == torch.float16 else w for n, w in weights.items()}
-    if target.type == "mps":  # which has no float64
-        weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
+    # Policies of the package are stored in half precision; MPS has no float64.
+    other_types = {torch.float16, torch.float64 if target.type == "mps" else torch.float16}
+    weights = {n: w.float() if w.dtype in other_types else w for n, w in weights.items()}
     with as_run_error(f"{weights_file} does not fit", Exception):  # of any module
         policy.load_state_dict(weights, assign=into is None)
         if into is not None and description["builder"] is not None:

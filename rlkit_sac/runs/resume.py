@@ -245,9 +245,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
     parts, own = loss_parts(loss_module), loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)
     if shares and "actor" in options.modules and "qvalue" not in options.modules:
-        raise ConfigError(
-            f"{section}: actor needs qvalue, which includes the encoder that they share"
-        )
+        raise ConfigError(f"{section}: actor needs qvalue, which includes their encoder")
     for module in options.modules:
         begins = PARAMETER_PREFIXES[module]
         begins += tuple(f"target_{prefix}" for prefix in begins)

@@ -207,10 +207,7 @@ class TrainingRun:
     def _begin(self, facts: dict[str, Any]) -> None:
         """Restore the run to resume, if any, and write the beginning of the session."""
         start, directory = self._session.start, self._log.run
-        resumed_at = None
-        if start is not None:
-            reasons = self._restore(start)
-            resumed_at = self._checkpoints.saved_at
+        reasons = [] if start is None else self._restore(start)
         self._apply_schedules(self.frames)
         self._end_if_solved()
         if rank() > 0:
@@ -219,14 +216,15 @@ class TrainingRun:
             checksum = write_config(self.path, dataclasses.replace(self._config, resume=None))
             reasons += changes(directory.info, facts, self.updates)
             facts |= {"frames": self.frames, "updates": self.updates}
-            facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
+            facts |= {"resumed_at": start.frames, "exact": not reasons, "config_sha256": checksum}
         directory.begin(**facts)
         if start is not None:
             self._checkpoints.prune()
-            print(f"resuming {self.path} at frame {resumed_at:,}")
+            print(f"resuming {self.path} at frame {start.frames:,}")
             for reason in reasons:
                 print(f"not exactly the run that never stopped: {reason}")
-        self._log.loggers = RunLoggers(self._config, directory, resumed_at=resumed_at)
+        frames = None if start is None else start.frames
+        self._log.loggers = RunLoggers(self._config, directory, resumed_at=frames)
 
     def _restore(self, start: Checkpoint) -> list[str]:
         """Return to a checkpoint, and return the reasons why that is not exact; usually none."""

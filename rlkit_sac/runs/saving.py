@@ -200,6 +200,8 @@ def write_folder(
             }
             manifest["sha256"] = checksum(manifest)
             write_atomically(partial / MANIFEST, json.dumps(manifest).encode())
+            if folder.exists():  # without its manifest it was no checkpoint
+                _remove_folder(folder)
             os.rename(partial, folder)
             sync(checkpoints)
         except BaseException:

@@ -216,8 +216,7 @@ def _registered(function: EnvFunction | None, name: str | None) -> Iterator[None
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    with prefix_errors("name is no id of Gymnasium", gym.error.Error):
-        gym.register(name, function)
+    gym.register(name, function)
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ WRONG = {
     "last": [0, -1, 9],
     "confidence": [0, 1, 95, -0.5, np.nan, "0.9", True],
     "statistic": ["median", None, np.median],
-    "references": [(1.0, 1.0), (0.0, np.nan), (np.inf, 0.0), (0.0,), (0.0, 0.5, 1.0), "ab", 3.0],
+    "references": [(1.0, 1.0), (0.0,), (0.0, 0.5, 1.0), "ab", 3.0],
     "data": ["runs", None],
     "column": ["recipe"],
 }
