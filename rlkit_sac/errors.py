@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
-from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from traceback import format_exception
 from typing import Any
 
@@ -108,6 +107,21 @@ def environment_traceback(error: BaseException) -> str:
     return "".join(format_exception(type(error), error, trace)).rstrip()
 
 
+def error_text(error: BaseException) -> str:
+    """Return the lines that the console shows for an error, one for each line of its message.
+
+    The exception behind an `EnvironmentFault` comes with its :func:`environment_traceback`.
+
+    >>> print(error_text(ConfigError("--seed: must be >= 0", "unknown option --sed")))
+    error: --seed: must be >= 0
+    error: unknown option --sed
+    """
+    lines = [f"error: {line}" for line in str(error).splitlines()]
+    if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
+        lines = [environment_traceback(error.__cause__), *lines]
+    return "\n".join(filter(None, lines))
+
+
 def refuse(problems: Sequence[str]) -> None:
     """Raise one `ConfigError` with a line for each problem, if there are any."""
     if problems:
@@ -206,45 +220,24 @@ def check_installed(*packages: str, extra: str) -> None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
 
 
-def check_number(name: str, *values: Any, above: float = -inf, below: float = inf) -> None:
-    """Refuse an argument that is not a finite number within bounds.
+def check_number(name: str, value: Any, *, above: float, below: float) -> None:
+    """Refuse an argument that is not a number within bounds.
 
     Args:
         name: the name of the argument.
-        *values: the value of the argument, or several values.
+        value: the value of the argument.
         above: the exclusive lower bound.
         below: the exclusive upper bound.
 
     Raises:
-        ConfigError: a value is something else, such as NaN or a bool.
+        ConfigError: the value is something else, such as NaN.
 
     >>> check_number("confidence", 95, above=0, below=1)
     Traceback (most recent call last):
     rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
     """
-    for value in values:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, Real)
-            or not above < float(value) < below
-        ):
-            kind = "finite number" if below == inf else f"number between {above} and {below}"
-            raise ConfigError(f"{name} is {value!r}; give a {kind}")
-
-
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse an argument that is not an integer, or too small.
-
-    Args:
-        name: the name of the argument.
-        value: the value of the argument.
-        least: the smallest valid value.
-
-    Raises:
-        ConfigError: the value is something else.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ConfigError(f"{name} is {value!r}; give an integer of at least {least}")
+    if not isinstance(value, Real) or not above < float(value) < below:
+        raise ConfigError(f"{name} is {value!r}; give a number between {above} and {below}")
 
 
 def check_bounds(low: Any, high: Any, where: str = "") -> None:

@@ -94,9 +94,10 @@ def hold_signals() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    start_resource_tracker()  # before, since its start releases signals
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
+        resource_tracker.ensure_running()  # whose start releases signals
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
@@ -104,13 +105,8 @@ def hold_signals() -> Iterator[None]:
 
 def start_resource_tracker() -> None:
     """Start the process in which Python tracks semaphores, so that it outlives SIGHUP too."""
-    if sys.platform == "win32":
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        resource_tracker.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+    with hold_signals():
+        pass
 
 
 def ignore_signals() -> None:
@@ -119,10 +115,5 @@ def ignore_signals() -> None:
         # Programs that an environment starts would inherit SIG_IGN, but inherit no handler.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
-    release_signals()
-
-
-def release_signals() -> None:
-    """Release `SIGNALS` in a process that was started with them held."""
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

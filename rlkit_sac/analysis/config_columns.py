@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rlkit_sac.errors import ConfigError, as_run_error
+from rlkit_sac.errors import ConfigError, as_run_error, suggestion
 
 
 def read_config_file(run_dir: Path) -> dict[str, Any]:
@@ -72,9 +71,7 @@ def option_columns(
     cells = {}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            advice = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
-            raise ConfigError(f"no config.yaml has a value {name!r}{advice}")
+            raise ConfigError(f"no config.yaml has a value {name!r}; {suggestion(name, known)}")
         cells[name] = [_table_cell(config.get(name)) for config in configs]
     return cells
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlkit_sac.analysis.estimates import Estimator, Floats, Median, Statistic
 from rlkit_sac.analysis.groups import Key, describe, join, select_runs, split, warn_early_ends
-from rlkit_sac.errors import ConfigError, check_integer, check_number
+from rlkit_sac.errors import ConfigError
 
 
 def learning_curves(
@@ -185,7 +185,6 @@ def frames_to_threshold(
           recipe  runs  reached   value     low  high
         0    sac     3        2  2000.0  1000.0   inf
     """
-    check_number("threshold", threshold)
     estimator = Median(confidence=confidence)
     rows, by = select_runs(data, column, by)
     table = []
@@ -248,11 +247,9 @@ def _interpolation_frames(
     if frames is None:
         points = union
     elif np.ndim(frames) == 0:
-        check_integer("frames", frames, 1)
         points = np.linspace(first, last, int(frames))  # type: ignore[arg-type]
         if union.dtype.kind in "iu":
             points = np.unique(points.round().astype(union.dtype))
     else:
-        check_number("frames", *np.ravel(frames))
         points = np.unique(frames)
     return points[(points >= first) & (points <= last)]

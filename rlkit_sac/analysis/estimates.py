@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rlkit_sac.errors import ConfigError, check_integer, check_number
+from rlkit_sac.errors import ConfigError, check_number
 
 Statistic = Literal["mean", "iqm"]
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Estimator:
         seed: seed of the resamples. Default 0.
 
     Raises:
-        ConfigError: the statistic is unknown, or a number is out of its range.
+        ConfigError: the statistic is unknown, or the level is out of its range.
 
     Example:
         >>> estimator = Estimator("iqm")
@@ -58,8 +58,6 @@ class Estimator:
         if self.statistic not in ("mean", "iqm"):
             raise ConfigError(f"statistic is {self.statistic!r}; choose 'mean' or 'iqm'")
         check_number("confidence", self.confidence, above=0, below=1)
-        check_integer("resamples", self.resamples, 0)
-        check_integer("seed", self.seed, 0)
 
     def value(self, *strata: Floats) -> Floats:
         """Return the statistic over all runs.

@@ -14,7 +14,7 @@ import pandas as pd
 from rlkit_sac.analysis.files import Paths, all_files, as_paths, check_numbers, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
 from rlkit_sac.analysis.runs import check_frames, order_columns
-from rlkit_sac.errors import ConfigError, RunError, check_installed
+from rlkit_sac.errors import ConfigError, RunError, as_run_error, check_installed
 
 COLUMNS = {"evaluations": "return_mean", "episodes": "return"}
 # The names of the return in the logs of each system, by table.
@@ -27,6 +27,7 @@ TAGS = {
     },
 }
 STEPS = "time/total_timesteps"  # the frames in Stable-Baselines3's progress.csv
+_DOWNLOAD = "-tag-"  # in the names of files that TensorBoard's page downloads
 HYPERPARAMETERS = "hyperparameters/text_summary"  # CleanRL's configuration, a Markdown table
 
 
@@ -147,15 +148,10 @@ def _find_run(file: Path) -> Path | None:
             return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
-        if file.is_file() and _is_download(file):
-            return file.parent / file.stem.partition("-tag-")[0]
+        if _DOWNLOAD in file.name:
+            return file.parent / file.stem.partition(_DOWNLOAD)[0]
         return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
     return None
-
-
-def _is_download(file: Path) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(20) == b"Wall time,Step,Value"
 
 
 def _read_run(
@@ -200,8 +196,8 @@ def _read_logs(
     header, entries = ["frames", "value"], {}
     for file in files:
         if file.suffix == ".csv" and file.name != "progress.csv":
-            if _is_download(file):
-                name = file.stem.partition("-tag-")[2] or file.stem
+            if _DOWNLOAD in file.name:
+                name = file.stem.partition(_DOWNLOAD)[2]
                 entries[name] = read_rows(file, ["Step", "Value"])[["Step", "Value"]]
                 continue
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
@@ -220,14 +216,10 @@ def _read_monitors(files: Sequence[Path]) -> tuple[dict[str, Any], pd.DataFrame]
     parts, tasks = [], set()
     for file in files:
         line = file.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
-        try:
+        text = f"{file}, line 1: # and a JSON object with env_id and t_start are expected"
+        with as_run_error(text, ValueError, TypeError, KeyError):
             header = json.loads(line.removeprefix("#"))
             task, start = header["env_id"], float(header["t_start"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise RunError(
-                f"{file}, line 1: # and a JSON object with env_id and t_start are expected, "
-                f"not {line[:80]!r}"
-            ) from error
         rows = read_rows(file, ["r", "l", "t"], skip=1)
         starts = rows.index[rows["t"].diff() < 0]
         if len(starts):

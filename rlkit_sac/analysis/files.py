@@ -99,22 +99,19 @@ def read_rows(
         2    1000       -900.0
         3    2000       -150.0
     """
-    with as_run_error(f"{file} cannot be read"):
+    with as_run_error(f"{file} cannot be read", ValueError):
         complete = file.read_bytes().rpartition(b"\n")[0] if file.exists() else b""
-    try:
-        rows = pd.read_csv(
-            io.BytesIO(complete),
-            names=list(header) or None,
-            index_col=False,
-            skiprows=skip,
-            encoding="utf-8-sig",
-            **_EXACT_FLOATS,
-        )
-    except pd.errors.EmptyDataError:
-        return pd.DataFrame(columns=list(numbers))
-    except ValueError as error:
-        reason = " ".join(str(error).split())
-        raise RunError(f"{file} cannot be read as a table: {reason}") from error
+        try:
+            rows = pd.read_csv(
+                io.BytesIO(complete),
+                names=list(header) or None,
+                index_col=False,
+                skiprows=skip,
+                encoding="utf-8-sig",
+                **_EXACT_FLOATS,
+            )
+        except pd.errors.EmptyDataError:
+            return pd.DataFrame(columns=list(numbers))
     rows.index += skip + (1 if header else 2)
     check_numbers(file, rows, numbers)
     return rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -58,8 +57,6 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
            frames  return
         0       1     5.0
     """
-    if data.empty:
-        raise ConfigError("the table has no rows: no run has any yet, or a selection left none")
     missing = [name for name in [*columns, *by] if name not in data.columns]
     if missing:
         raise ConfigError(
@@ -68,7 +65,7 @@ def select_rows(data: pd.DataFrame, columns: Sequence[str], by: Sequence[str]) -
         )
     rows = data.dropna(subset=list(columns))
     if rows.empty:
-        raise ConfigError(f"the table has no row with a value in {', '.join(columns)}")
+        raise ConfigError(f"the table has no row with a value in each of {', '.join(columns)}")
     return rows
 
 
@@ -306,6 +303,4 @@ def _python_value(value: Any) -> Any:
 
 
 def _value_text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,7 @@ import pandas as pd
 from rlkit_sac.analysis.config_columns import differing_options, option_columns, read_config_file
 from rlkit_sac.analysis.files import Paths, all_files, as_paths, read_rows, read_runs
 from rlkit_sac.analysis.groups import warn
-from rlkit_sac.errors import ConfigError, RunError
+from rlkit_sac.errors import ConfigError, RunError, as_run_error
 
 #: The entries of ``run.json`` that become columns of tables.
 IDENTITY = ("recipe", "configuration", "task", "seed", "status")
@@ -89,8 +89,7 @@ def load_runs(
         names = differing_options(configs) if names is True else names
         names = [name for name in dict.fromkeys(names) if name not in data.columns]
         for index, (name, cells) in enumerate(option_columns(configs, names).items()):
-            cell_of_run = dict(zip(runs, cells, strict=True))
-            data.insert(index, name, [cell_of_run[run] for run in data["run"]])
+            data.insert(index, name, data["run"].map(dict(zip(runs, cells, strict=True))))
     return order_columns(data, *TABLES[table])
 
 
@@ -177,12 +176,8 @@ def read_json(file: Path) -> Any:
     Raises:
         RunError: the file is missing, or not JSON.
     """
-    try:
+    with as_run_error(f"{file} cannot be read", ValueError):
         return json.loads(file.read_bytes())
-    except OSError as error:
-        raise RunError(f"{file} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise RunError(f"{file} is damaged: it is not JSON ({error})") from error
 
 
 def check_frames(file: Path, frames: pd.Series, *, strictly: bool) -> None:

@@ -31,7 +31,7 @@ from rlkit_sac.cli import (
     train,
     video,
 )
-from rlkit_sac.errors import ConfigError, EnvironmentFault, RlkitSacError, refuse, repeated_options
+from rlkit_sac.errors import ConfigError, RlkitSacError, error_text
 from rlkit_sac.output import drop_failed_output
 from rlkit_sac.signals import end_on_interrupt
 
@@ -81,24 +81,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if not {"", os.getcwd()} & set(sys.path):
         sys.path.append(os.getcwd())  # for the module of a user's own environment
-    wants_help = {"-h", "--help"} & set(getattr(arguments, "options", ()))
-    if (
-        not (arguments.command in ("recipes", "policies", "report") or wants_help)
-        and sys.stderr.isatty()
-    ):
-        print("loading PyTorch", file=sys.stderr)  # for some seconds nothing else happens
     try:
         with end_on_interrupt():
-            if "options" not in arguments:  # a recipe checks its options itself
-                refuse(repeated_options(sys.argv if argv is None else argv))
             return COMMANDS[arguments.command].run(arguments)
-    except EnvironmentFault as error:
-        from rlkit_sac.runs.stop import describe_failure
-
-        print(describe_failure(error), file=sys.stderr)
-        return 1
-    except RlkitSacError as error:  # perhaps before PyTorch is imported
-        print("\n".join(f"error: {line}" for line in str(error).splitlines()), file=sys.stderr)
+    except RlkitSacError as error:
+        print(error_text(error), file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import io
 import shlex
-import shutil
 import textwrap
 from contextlib import redirect_stderr
 from dataclasses import field, make_dataclass
@@ -68,12 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     print("\nrecipes")
     for name in fitting:
         print(f"{name:<16}trains it")
-    width = max(60, min(100, shutil.get_terminal_size().columns))
     for name in filter(refusals.get, names):
-        # With a recipe that trains it, the advice after the colon is not needed.
-        texts = [text.partition(": ")[0] if fitting else text for text in refusals[name]]
-        text = f"{name:<16}refuses it: {'; '.join(texts)}"
-        print(textwrap.fill(text, width, subsequent_indent=" " * 16))
+        print(f"{name:<16}refuses it: {'; '.join(refusals[name])}")
     if fitting:
         command = ["rlkit-sac", "train", fitting[0], "--env.id", task.id, *arguments.options]
         print(f"\ntrain it: {shlex.join(command)}")
@@ -102,9 +97,6 @@ def _task_facts(env: EnvBase) -> dict[str, str]:
         "  policy gives": policy_action,
     }
     facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
-    for name, agent_name in (("observation", "  network sees"), ("action", "  policy gives")):
-        if facts.get(agent_name) == facts[name]:
-            del facts[agent_name]
     dim = reward_dim(env)
     facts["reward"] = "a number" if dim == 1 else f"a vector of {dim} numbers"
     if (mask := parameter_mask(env)) is not None:
@@ -112,11 +104,7 @@ def _task_facts(env: EnvBase) -> dict[str, str]:
         text = f"continuous dimensions that each choice uses, {', '.join(rows)}"
         facts["mask"] = textwrap.shorten(text, 160)
     if (key := action_mask_key(env)) is not None:
-        place = "observation"
-        if adapted_task(env) is None and not gym_envs(env)[0].get_wrapper_attr("is_observed"):
-            place = "info"
-        count = env.observation_spec_unbatched[key].shape[-1]
-        facts["allowed"] = f"{place}['{key}'], of {count} actions"
+        facts["allowed"] = f"a mask of {env.observation_spec_unbatched[key].shape[-1]} actions"
     if adapted_task(env) is not None:
         facts["environments"] = f"{env.batch_size.numel()} in one, on {env.device}"
     elif (limit := gym_envs(env)[0].spec.max_episode_steps) is not None:

@@ -39,12 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
     import pandas as pd
 
-    from rlkit_sac.analysis import markdown_table
+    from rlkit_sac.analysis import markdown_table, write_table
     from rlkit_sac.analysis.estimates import Estimator
     from rlkit_sac.output import summary_table
     from rlkit_sac.runs import load_policy
     from rlkit_sac.runs.evaluation import per_dimension
-    from rlkit_sac.runs.files import write_atomically
     from rlkit_sac.runs.policy import StoredRun, find_policy
 
     checkpoint = find_policy(Path(arguments.run), arguments.which)
@@ -69,6 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{summary_table(rows)}\n\n{markdown_table(table.reset_index(names=''))}", end="")
     if arguments.csv is not None:
         episodes.insert(0, "episode", range(1, len(episodes) + 1))
-        write_atomically(Path(arguments.csv), episodes.to_csv(index=False).encode())
+        write_table(episodes, arguments.csv)
         print(f"\nepisodes in {arguments.csv}")
     return 0

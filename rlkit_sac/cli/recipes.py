@@ -22,7 +22,7 @@ from statistics import mean
 
 import yaml
 
-from rlkit_sac.errors import ConfigError
+from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.recipe_files import find_recipe, recipe_summary, shipped_recipes
 
 SUMMARY = "list the recipes and their configurations, or copy one to change it"
@@ -63,10 +63,8 @@ def _print_list() -> None:
     print(row("configuration", "task", "return", "frames", "n"))
     for name, script in recipes.items():
         print(f"\n{textwrap.fill(f'{name}: {recipe_summary(script)}', 80)}")
-        if (name, "default") in returns:
-            print(row("  default", *returns[name, "default"][0]))
-        configs = sorted((script.parent / "configs" / name).glob("*.yaml"))
-        for config in (file for file in configs if file.stem != "default"):
+        configs = (script.parent / "configs" / name).glob("*.yaml")
+        for config in sorted(configs, key=lambda file: (file.stem != "default", file.stem)):
             options = yaml.safe_load(config.read_text(encoding="utf-8")) or {}
             task = options.get("env", {}).get("id", "any")
             for cells in returns.get((name, config.stem), [(task, *"---")]):
@@ -98,16 +96,11 @@ def _copy(recipe: Path, target: Path, configs: list[str]) -> None:
     script = target if target.suffix == ".py" else target / recipe.name
     files = dict(_files_to_copy(recipe, script, configs))
     if existing := [str(file) for file in files.values() if os.path.exists(file)]:
-        raise ConfigError(
-            f"{existing[0]} exists already, and nothing is overwritten: move it, or name another "
-            f"target, rlkit-sac recipes copy {recipe.stem} TARGET"
-        )
-    try:
+        raise ConfigError(f"{existing[0]} exists already: move it, or name another TARGET")
+    with prefix_errors(f"cannot copy to {target}"):
         for source, file in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, file)
-    except OSError as error:
-        raise ConfigError(f"cannot copy to {target}: {error.strerror}") from error
     print("copied", *files.values())
     print(f"change it, and train: rlkit-sac train {script}")
 

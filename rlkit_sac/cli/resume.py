@@ -9,10 +9,8 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import os
 
 from rlkit_sac.cli.run_arguments import add_options
-from rlkit_sac.errors import ConfigError
 from rlkit_sac.recipe_files import recipe_script, run_script
 
 SUMMARY = "continue a run that was stopped, or extend a finished one"
@@ -32,9 +30,6 @@ def run(arguments: argparse.Namespace) -> int:
     from rlkit_sac.runs.checkpoint import Checkpoint
     from rlkit_sac.runs.directory import RunDirectory
 
-    # A pattern of the shell may have become several runs.
-    if arguments.options and os.path.isdir(arguments.options[0]):
-        raise ConfigError(f"resume takes one run, got {arguments.run} {arguments.options[0]}")
     run = RunDirectory(Checkpoint.find(arguments.run).run_path)
     script = recipe_script(run.info, arguments.run)
     run_script(script, ["--resume", arguments.run, *arguments.options])

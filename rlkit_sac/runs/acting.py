@@ -49,13 +49,8 @@ class Act:
         self._task = None if task is None else TaskTensors(task)
         self._has_mask = ACTION_MASK in policy.in_keys
         self._carried: dict[str, _CarriedEntry] = {}
-        self._reads_more = False
         if self._task is not None:
             self._carried = _carried_entries(policy, self._task.to_task.agent_space())
-            known = {*self._task.observe.agent_space(), ACTION_MASK}
-            if self._carried:
-                known |= {"is_init", *(carried.read for carried in self._carried.values())}
-            self._reads_more = not known.issuperset(policy.in_keys)
         self._recorded: RecordedPolicy | None = None
 
     def __call__(
@@ -88,11 +83,11 @@ class Act:
             front.
 
         Raises:
-            RunError: for a policy whose file does not describe the task, or that reads more than
-                the observation and its memory.
+            RunError: for a policy whose file does not describe the task.
+            KeyError: for a policy that reads more than the observation and its memory.
             ValueError: for an observation of another structure or shape, or with NaN or infinity;
-                for a state or ``is_init`` of another shape, or given to a policy without memory;
-                for a mask that is missing, of another shape, or allows nothing.
+                for a state or ``is_init`` of another shape; for a mask that is missing, of another
+                shape, or allows nothing.
         """
         inputs, front = self.inputs(observation, state, is_init, action_mask)
         entries = self.entries(inputs, own_tensor(self.policy))
@@ -115,11 +110,6 @@ class Act:
             raise RunError(
                 "policy.json does not describe the task: call the policy with a TensorDict, or "
                 "pass task=describe_task(env) to save_policy"
-            )
-        if self._reads_more:
-            raise RunError(
-                f"act passes the observation alone, but the policy reads {self.policy.in_keys}: "
-                "call it with a TensorDict instead"
             )
         return self._task
 
@@ -159,8 +149,6 @@ class Act:
             inputs.append(self._allowed_mask(action_mask, front))
         if self._carried:
             inputs += self._carried_inputs(state, is_init, front)
-        elif state is not None or is_init is not None:
-            raise ValueError("the policy has no memory: call act(observation) without a state")
         return (inputs if front else [value.unsqueeze(0) for value in inputs]), front
 
     def entries(self, inputs: Sequence[Tensor], own: Tensor) -> Entries:

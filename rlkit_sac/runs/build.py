@@ -126,7 +126,9 @@ def make_envs(
         torch.set_num_threads(config.num_threads)
         opened.enter_context(process_group(device))
         seed_everything(seed)  # again, since the lines above may draw random numbers
-        _warn_without_updates(config)
+        starts, frames = config.collector.learning_starts, config.collector.total_frames
+        if starts >= frames:
+            _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
         with prefix_errors("env.id"):
             task, episodes = evaluation.env(config.env), evaluation.episodes
             eval_env = evaluation_env(task, episodes=episodes, device=device)
@@ -238,15 +240,8 @@ def limit_episodes(env: EnvConfig, start: Checkpoint | None = None) -> None:
         env.max_episode_steps = start.config["env.max_episode_steps"]
         return
     env.max_episode_steps = TIME_LIMIT
-    limit = "may have no time limit" if callable(task.entry_point) else "declares no time limit"
-    _warn(f"{env.id} {limit}: its episodes end after {TIME_LIMIT} frames (env.max_episode_steps)")
-
-
-def _warn_without_updates(config: BaseRunConfig) -> None:
-    """Warn of a run that ends before learning starts."""
-    starts, frames = config.collector.learning_starts, config.collector.total_frames
-    if starts >= frames:
-        _warn(f"no update in {frames} frames: collector.learning_starts is {starts}")
+    text = f"its episodes end after {TIME_LIMIT} frames (env.max_episode_steps)"
+    _warn(f"{env.id} declares no time limit: {text}")
 
 
 def warn_of_masks(env: EnvBase, policy: TensorDictModuleBase) -> None:

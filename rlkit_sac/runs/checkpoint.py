@@ -26,7 +26,7 @@ import safetensors.torch
 from tensordict import TensorDict, TensorDictBase
 
 from rlkit_sac.config.read import from_yaml
-from rlkit_sac.errors import ConfigError, RunError, prefix_errors
+from rlkit_sac.errors import ConfigError, RunError
 from rlkit_sac.runs.files import join_state, read_checked, read_described
 
 FORMAT_VERSION = 5
@@ -102,11 +102,11 @@ class Checkpoint:
             if folder.parent.name == "checkpoints" and step_of(folder) is not None:
                 break
         else:
-            with prefix_errors(f"cannot read {path}"):
-                folders = step_folders(path / "checkpoints")
+            folders = step_folders(path / "checkpoints")
             if not folders:
-                text = f"{path} has no checkpoint to read (no checkpoints/step_<frames>)"
-                raise ConfigError(text)
+                raise ConfigError(
+                    f"{path} has no checkpoint to read (no checkpoints/step_<frames>)"
+                )
             folder = folders[max(folders)]
         try:
             return cls.read(folder)

@@ -109,8 +109,6 @@ def export_policy(
             _check(act, file)
     finally:
         logger.setLevel(level)
-    with as_run_error(f"cannot write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
     return metadata
 

@@ -24,7 +24,7 @@ def write_atomically(path: Path, content: bytes) -> str:
     """Replace a file by new content: written aside, synced to disk, renamed.
 
     Args:
-        path: the file; its folder exists.
+        path: the file; its folder is made where missing.
         content: all of it.
 
     Returns:
@@ -41,6 +41,7 @@ def write_atomically(path: Path, content: bytes) -> str:
     """
     with as_run_error(f"cannot write {path}"):
         partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("wb") as file:
                 file.write(content)
@@ -141,18 +142,16 @@ def split_state(state: Any) -> tuple[Any, dict[str, Tensor]]:
 
     >>> tree, tensors = split_state([2.5, {"weight": torch.ones(2)}])
     >>> tree
-    [2.5, {'dict': [['weight', {'tensor': '1/weight'}]]}]
+    [2.5, {'dict': [['weight', {'tensor': '0/1/weight'}]]}]
     >>> tensors
-    {'1/weight': tensor([1., 1.])}
+    {'0/1/weight': tensor([1., 1.])}
     """
     tensors: dict[str, Tensor] = {}
 
     def split(value: Any, *path: Any) -> Any:
         if isinstance(value, Tensor | np.ndarray | np.generic):
             kind = "tensor" if isinstance(value, Tensor) else "array"
-            name = "/".join(map(str, path))
-            while name in tensors:  # keys such as 1 and "1"
-                name += "'"
+            name = "/".join(map(str, (len(tensors), *path)))  # the number makes it unique
             tensor = (
                 value.detach() if isinstance(value, Tensor) else torch.tensor(np.asarray(value))
             )

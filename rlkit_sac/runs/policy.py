@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +19,11 @@ from rlkit_sac.errors import ConfigError, RunError, as_run_error
 from rlkit_sac.modules.rebuild import build_from_blueprint, check_blueprint, get_valid_blueprint
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.acting import Act, own_tensor
-from rlkit_sac.runs.checkpoint import MANIFEST, Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
 from rlkit_sac.runs.directory import best_frames, read_evaluations
 from rlkit_sac.runs.evaluation import EvaluationResult, evaluate, evaluation_env, evaluation_seed
 from rlkit_sac.runs.files import (
     checksum,
-    join_state,
     read_checked,
     read_described,
     sha256,
@@ -63,11 +61,8 @@ def save_policy(
     >>> load_policy(run).in_keys
     ['observation']
     """
-    files, folder = policy_files(policy, task=task), Path(directory)
-    with as_run_error(f"cannot create {directory}"):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_atomically(folder / name, content)
+    for name, content in policy_files(policy, task=task).items():
+        write_atomically(Path(directory) / name, content)
 
 
 def policy_files(
@@ -151,9 +146,9 @@ def load_act(
         device = "cpu" if into is None else own_tensor(into).device
     target = resolve_device(str(device))
     weights = safetensors.torch.load(content)
-    weights = {n: w.float() if w.dtype == torch.float16 else w for n, w in weights.items()}
-    if target.type == "mps":  # which has no float64
-        weights = {n: w.float() if w.dtype == torch.float64 else w for n, w in weights.items()}
+    # Policies of the package are stored in half precision; MPS has no float64.
+    other_types = {torch.float16, torch.float64 if target.type == "mps" else torch.float16}
+    weights = {n: w.float() if w.dtype in other_types else w for n, w in weights.items()}
     with as_run_error(f"{weights_file} does not fit", Exception):  # of any module
         policy.load_state_dict(weights, assign=into is None)
         if into is not None and description["builder"] is not None:
@@ -201,34 +196,24 @@ def find_policy(run_dir: Path, which: str) -> Path:
     """Return the folder that :func:`load_policy` reads.
 
     Raises:
-        RunError: if there is no policy; for the best one, if evaluations.csv has fewer rows than at
-            the newest checkpoint.
+        RunError: if there is no policy; for the best one, if no checkpoint was evaluated.
     """
     if which not in ("last", "best"):
         raise RunError(f"which is {which!r}; choose 'last' or 'best'")
     run_dir = find_run(run_dir)
-    with as_run_error(f"{run_dir} cannot be read"):
-        if (run_dir / "policy.json").exists():
-            return run_dir
-        checkpoints = run_dir / "checkpoints"
-        # A complete checkpoint without policy.json is damaged: it is chosen, and reading it fails.
-        steps = step_folders(checkpoints, "policy.json") | step_folders(checkpoints)
+    if (run_dir / "policy.json").exists():
+        return run_dir
+    checkpoints = run_dir / "checkpoints"
+    # A complete checkpoint without policy.json is damaged: it is chosen, and reading it fails.
+    steps = step_folders(checkpoints, "policy.json") | step_folders(checkpoints)
     if not steps:
         missing = checkpoints / "step_<frames>" / "policy.json"
         raise RunError(f"no policy to load: there is no {missing}")
-    newest = steps[max(steps)]
     if which == "last":
-        return newest
-    table, evaluations = run_dir / "evaluations.csv", read_evaluations(run_dir)
-    if (newest / MANIFEST).is_file():
-        state = join_state(Checkpoint.read(newest).tree, defaultdict(lambda: torch.empty(0)))
-        if (rows := len(evaluations)) < (saved := state["run"]["evaluations"]["rows"]):
-            raise RunError(
-                f"{table} has {rows} rows, but had {saved} at the checkpoint {newest.name}: put "
-                "them back, or load the last policy"
-            )
-    best = best_frames(evaluations, among=steps)
+        return steps[max(steps)]
+    best = best_frames(read_evaluations(run_dir), among=steps)
     if best is None:
+        table = run_dir / "evaluations.csv"
         raise RunError(f"{table} has no evaluation of a checkpoint: load the last policy")
     return steps[best]
 

@@ -26,7 +26,6 @@ from rlkit_sac.envs.torchrl_env import gym_envs
 from rlkit_sac.errors import ConfigError, prefix_errors, refuse
 from rlkit_sac.modules.structure import changed_layer, structure
 from rlkit_sac.runs.checkpoint import STATE, Checkpoint
-from rlkit_sac.runs.directory import read_evaluations
 from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
@@ -142,23 +141,11 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
         ConfigError: with one line for each problem, or if ``config.yaml`` cannot be read.
     """
     folder, run_path, frames = start.folder, start.run_path, start.frames
-    solved, limits = [], {"stop_at": "return_mean", "stop_at_success": "success_rate"}
-    with prefix_errors(f"cannot resume from {folder}"):
-        for name, column in limits.items():
-            limit = getattr(config.evaluation, name)
-            if limit is not None and info["status"] == "finished":
-                rows = read_evaluations(run_path)
-                if (
-                    rows.reindex(columns=[column])[column][rows["frames"] == frames] >= limit
-                ).any():
-                    text = f"is at the {column} {limit} already: raise evaluation.{name}"
-                    solved.append(f"{folder} {text}")
     options = flat_config(config)
     problems = [
         f"{key} was {start.config[key]!r} in this run and cannot become {value!r}"
         for key, value in options.items()
         if key in start.config and start.config[key] != value
-        if repr(start.config[key]) != repr(value)  # NaN is not equal to itself
         if not any(fnmatch.fnmatchcase(key, pattern) for pattern in MAY_CHANGE)
     ]
     if problems:
@@ -169,7 +156,6 @@ def check_resume(config: BaseRunConfig, start: Checkpoint, info: Mapping[str, An
     if frames > total or (frames == total and info["status"] == "finished"):
         text = f"at frame {frames:,} of {total:,} already: raise collector.total_frames"
         problems.append(f"{folder} is {text}")
-    problems += solved
     if (ranks := info.get("ranks", 1)) != num_ranks():
         problems.append(f"torchrun had {ranks} processes, which cannot become {num_ranks()}")
     refuse(problems)
@@ -259,9 +245,7 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
     parts, own = loss_parts(loss_module), loss_module.state_dict()
     shares = any(name.startswith("encoder_network") for name in own)
     if shares and "actor" in options.modules and "qvalue" not in options.modules:
-        raise ConfigError(
-            f"{section}: actor needs qvalue, which includes the encoder that they share"
-        )
+        raise ConfigError(f"{section}: actor needs qvalue, which includes their encoder")
     for module in options.modules:
         begins = PARAMETER_PREFIXES[module]
         begins += tuple(f"target_{prefix}" for prefix in begins)

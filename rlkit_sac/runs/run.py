@@ -21,7 +21,7 @@ from rlkit_sac.data import WorkerCollector
 from rlkit_sac.envs import describe_task
 from rlkit_sac.errors import ConfigError, WorkersLost
 from rlkit_sac.runs.build import Parts
-from rlkit_sac.runs.checkpoint import Checkpoint, step_folders
+from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
@@ -35,7 +35,6 @@ from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
 from rlkit_sac.updates.schedule import EveryFrames
 from rlkit_sac.updates.scheduled_values import apply_schedules
-from rlkit_sac.updates.update import Update
 
 
 class TrainingRun:
@@ -208,10 +207,7 @@ class TrainingRun:
     def _begin(self, facts: dict[str, Any]) -> None:
         """Restore the run to resume, if any, and write the beginning of the session."""
         start, directory = self._session.start, self._log.run
-        resumed_at = None
-        if start is not None:
-            reasons = self._restore(start)
-            resumed_at = self._checkpoints.saved_at
+        reasons = [] if start is None else self._restore(start)
         self._apply_schedules(self.frames)
         self._end_if_solved()
         if rank() > 0:
@@ -220,14 +216,15 @@ class TrainingRun:
             checksum = write_config(self.path, dataclasses.replace(self._config, resume=None))
             reasons += changes(directory.info, facts, self.updates)
             facts |= {"frames": self.frames, "updates": self.updates}
-            facts |= {"resumed_at": resumed_at, "exact": not reasons, "config_sha256": checksum}
+            facts |= {"resumed_at": start.frames, "exact": not reasons, "config_sha256": checksum}
         directory.begin(**facts)
         if start is not None:
             self._checkpoints.prune()
-            print(f"resuming {self.path} at frame {resumed_at:,}")
+            print(f"resuming {self.path} at frame {start.frames:,}")
             for reason in reasons:
                 print(f"not exactly the run that never stopped: {reason}")
-        self._log.loggers = RunLoggers(self._config, directory, resumed_at=resumed_at)
+        frames = None if start is None else start.frames
+        self._log.loggers = RunLoggers(self._config, directory, resumed_at=frames)
 
     def _restore(self, start: Checkpoint) -> list[str]:
         """Return to a checkpoint, and return the reasons why that is not exact; usually none."""
@@ -280,9 +277,13 @@ class TrainingRun:
             self._collector.end()
         return bool(exit_code), bool(saved)
 
+    @contextmanager
+    def _compiling(self) -> Iterator[None]:
+        """While an update is compiled, show it on the bar and let a signal end the run at once."""
+        with self._log.progress.phase("compiling"), self._stop.compiling():
+            yield
+
     def _save(self) -> None:
-        if num_ranks() == 1 and self.frames in step_folders(self._checkpoints.folder):
-            return
         with self._log.progress.phase("saving"):
             if rank() == 0:
                 max_over_ranks(0)  # rank 0 saves last: the others have all its checkpoints
@@ -344,7 +345,7 @@ def training_run(
         run = TrainingRun(config, session, parts, log, policy, eval_env)
         run._begin(_session_facts(config, session, parts, eval_env) | facts)
         with deferred_signals(config.time_limit) as run._stop:
-            _announce_compiling(parts.update, progress, run._stop)
+            parts.update.announce_compiling(run._compiling)
             try:
                 yield run
             except WorkersLost:
@@ -383,14 +384,3 @@ def _session_facts(
         **({"ranks": num_ranks()} if num_ranks() > 1 else {}),
         **({"env_function": True} if session.env_function else {}),
     }
-
-
-def _announce_compiling(update: Update, progress: ProgressBar, stop: StopRequest) -> None:
-    """While an update is compiled, show it on the bar and let a signal end the run at once."""
-
-    @contextmanager
-    def compiling() -> Iterator[None]:
-        with progress.phase("compiling"), stop.compiling():
-            yield
-
-    update.announce_compiling(compiling)

@@ -89,8 +89,6 @@ class Checkpoints:
         """
         if frames in step_folders(self.folder):
             return
-        with as_run_error(f"cannot create {self._replay_folder}"):
-            self._replay_folder.mkdir(parents=True, exist_ok=True)
         capacity = self._replay.storage.max_size
         oldest = self._replay.write_count - capacity
         stops = {name: segment_range(name)[1] for name in self._segments}
@@ -124,9 +122,6 @@ class Checkpoints:
         """
         try:
             state = checkpoint.state()
-            missing = [name for name in self._parts if name not in state]
-            if missing:
-                raise RunError(f"it holds no state of {', '.join(missing)}")
             for start, rows in checkpoint.replay():
                 fill_replay(self._replay, start, rows)
             # After replay, which gives transitions the priorities of new ones.
@@ -196,9 +191,7 @@ def write_folder(
     partial = checkpoints / f".step_{frames}.partial"
     with as_run_error(f"cannot write {folder}"):
         try:
-            checkpoints.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
             manifest = {
                 "format_version": FORMAT_VERSION,
                 "frames": frames,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from rlkit_sac.errors import EnvironmentFault, environment_traceback
+from rlkit_sac.errors import error_text
 from rlkit_sac.runs.machine import launcher
 from rlkit_sac.signals import handle_signals
 
@@ -176,9 +176,6 @@ def exceptions_behind(error: BaseException | None) -> Iterator[BaseException]:
 def describe_failure(error: BaseException) -> str:
     """Return the lines that the console shows: what happened, where the results lie, how to resume.
 
-    An error is one line per problem. The exception behind an `EnvironmentFault` comes with the
-    traceback in the environment's own code.
-
     Args:
         error: an interrupt, or an error of the package.
 
@@ -187,13 +184,9 @@ def describe_failure(error: BaseException) -> str:
     error: --seed: must be >= 0
     error: unknown option --sed
     """
-    if (interrupt := interrupt_behind(error)) is not None:
-        lines = [str(interrupt) or "interrupted"]
-    else:
-        lines = [f"error: {line}" for line in str(error).splitlines()]
-        if isinstance(error, EnvironmentFault) and error.__cause__ is not None:
-            lines = [environment_traceback(error.__cause__), *lines]
-    return "\n".join(filter(None, [*lines, *results_so_far(error)]))
+    interrupt = interrupt_behind(error)
+    text = error_text(error) if interrupt is None else str(interrupt) or "interrupted"
+    return "\n".join([text, *results_so_far(error)])
 
 
 def note_results(error: BaseException, command: Callable[[Path], str] | None = None) -> None:

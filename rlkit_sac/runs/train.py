@@ -120,7 +120,7 @@ class Run:
                 refuse(problems)
                 self._kwargs |= flat_config(config).get("env.kwargs", {})
                 if self.env is not None and name is None:
-                    config.env.id = name = _task_name(_open_once(self.env, self._kwargs))
+                    config.env.id = name = _task_name(self.env, self._kwargs)
                 with _registered(self.env, name):
                     self.path = call_recipe(module.main, config, session, where)
         except BaseException as error:
@@ -195,17 +195,12 @@ def train(
     return Run(Path(), str(recipe), function)._start(options, callback, name)
 
 
-def _open_once(function: EnvFunction, kwargs: Mapping[str, Any]) -> gym.Env[Any, Any] | EnvBase:
-    """Make an environment by a function, close it and return it."""
+def _task_name(function: EnvFunction, kwargs: Mapping[str, Any]) -> str:
+    """Return the task name of an environment that a function makes."""
     text = f"env: give a name=, since {function!r} made no environment for its name"
     with prefix_errors(text, Exception):
         env = function(**deepcopy(dict(kwargs)))
         close_env(env)
-    return env
-
-
-def _task_name(env: gym.Env[Any, Any] | EnvBase) -> str:
-    """Return the task name of an environment that a function made."""
     if isinstance(env, EnvBase):
         return f"python/{type(base_env(env)).__name__}"
     if env.spec is None:
@@ -221,8 +216,7 @@ def _registered(function: EnvFunction | None, name: str | None) -> Iterator[None
         return
     if name in gym.registry:
         raise ConfigError(f"name is {name!r}, which is an environment of Gymnasium's registry")
-    with prefix_errors("name is no id of Gymnasium", gym.error.Error):
-        gym.register(name, function)
+    gym.register(name, function)
     try:
         yield
     finally:

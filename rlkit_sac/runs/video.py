@@ -8,7 +8,7 @@ import warnings
 from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from tensordict.nn import TensorDictModuleBase
@@ -61,8 +61,8 @@ def record_video(
         The return of each episode by the path of its file.
 
     Raises:
-        ConfigError: if a package of the extra ``video`` is missing, the format is unknown, or
-            the task cannot be rendered on this machine.
+        ConfigError: if a package of the extra ``video`` is missing, or the task cannot be rendered
+            on this machine.
         RunError: if a file cannot be written.
 
     >>> import tempfile
@@ -76,8 +76,6 @@ def record_video(
     >>> file.name
     'episode_0-return_....gif'
     """
-    if format not in get_args(VideoFormat):
-        raise ConfigError(f"format is {format!r}; choose 'mp4' or 'gif'")
     check_installed("imageio", "imageio_ffmpeg", extra="video")
     from imageio.v2 import get_writer
 

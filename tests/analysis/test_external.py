@@ -95,11 +95,6 @@ def test_files_that_tensorboard_downloads_are_runs_by_their_names(tmp_path: Path
         for row in [(199, -876.5), (399, -900.25)]
     ]
     assert len(load_external_runs(tmp_path, table="episodes", tag="losses/td_loss")) == 4
-    renamed = tmp_path / "mine.csv"  # of which entry, the file does not tell
-    renamed.write_text(rows)
-    with pytest.raises(RunError, match=r"it has mine: choose with tag="):
-        load_external_runs(renamed, task="X")
-    assert len(load_external_runs(renamed, task="X", tag="mine")) == 2
 
 
 @given(sessions=st.lists(st.lists(st.floats(0.5, 9), min_size=1, max_size=4), max_size=4))

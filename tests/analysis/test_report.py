@@ -219,5 +219,5 @@ def test_logs_of_other_systems_are_among_the_results(runs, tmp_path):
     assert any("Stable-Baselines3" in cells for cells in rows_of(page, "runs"))
     with pytest.warns(UserWarning, match="do not tell its task"):
         write_report([runs / "sac" / "Ant-v5", log], tmp_path / "page.html")
-    with pytest.raises(ConfigError, match=r"'loss.gama'; did you mean 'loss.gamma'"):
+    with pytest.raises(ConfigError, match=r"'loss.gama'; did you mean loss.gamma"):
         write_report(runs, tmp_path / "page.html", by="loss.gama")

@@ -76,8 +76,11 @@ def test_a_row_counts_once_its_newline_is_written(make_run, cut):
         ("run.json", b'{"recipe": "sac"'),
         ("run.json", b'{"recipe": "sac"}'),
         ("run.json", b"[]"),
-        ("evaluations.csv cannot be read as a table", b"frames\n1,2\n3,4,5,6\n"),
-        ("evaluations.csv cannot be read as a table", b"frames,return_mean\n1,2\n\xff\xfe,1\n"),
+        ("evaluations.csv cannot be read: ParserError", b"frames\n1,2\n3,4,5,6\n"),
+        (
+            "evaluations.csv cannot be read: UnicodeDecodeError",
+            b"frames,return_mean\n1,2\n\xff\xfe,1\n",
+        ),
         ("evaluations.csv, line 3: frames should", b"frames,return_mean\n1,2\n3x,4\n"),
         ("evaluations.csv, line 3: frames is missing", b"frames,return_mean\n1,2\n,4\n"),
         ("evaluations.csv has no column return_mean", b"frames,reward\n1,2\n"),

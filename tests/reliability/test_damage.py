@@ -111,14 +111,6 @@ def files_of(path: Path) -> list[str]:
     return [str(file.relative_to(path)) for file in [*files, segments[0], segments[-1]]]
 
 
-def test_the_best_policy_is_not_chosen_among_fewer_evaluations(path: Path) -> None:
-    table = path / "evaluations.csv"
-    table.write_bytes(b"".join(table.read_bytes().splitlines(keepends=True)[:2]))
-    with pytest.raises(RunError, match=r"evaluations\.csv has \d+ rows, but had \d+ at the"):
-        load_policy(path, which="best")
-    load_policy(path)
-
-
 VARIANTS = {name: (name, []) for name in RECIPES} | {
     "priorities": ("sac", ["--replay.prioritized", "true"]),
     "memory map": ("sac", ["--replay.storage", "memmap"]),
@@ -189,7 +181,9 @@ def test_a_damaged_file_is_refused_by_name_or_does_not_matter(
     cases = [(file, what) for file, what in pairs if (file[-4:], what) not in UNCHECKED][::every]
     counts: Counter[str] = Counter()
     for file, damage in cases:
-        for check in (check_policies, check_resume):
+        is_shorter = (file, damage) == ("evaluations.csv", "cut short")
+        # The best policy is that of the rows that are there.
+        for check in (check_resume,) if is_shorter else (check_policies, check_resume):
             path = copied("damaged")
             DAMAGES[damage](path / file)
             found = outcome(path, file, partial(check, path))

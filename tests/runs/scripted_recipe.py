@@ -10,7 +10,7 @@ from pathlib import Path
 from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
 from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.runs import RunDirectory, run_recipe
-from rlkit_sac.runs.stop import TIME_LIMIT_CODE, Interrupted, deferred_signals
+from rlkit_sac.runs.stop import TIME_LIMIT_CODE, Interrupted, StopRequest, deferred_signals
 
 
 @dataclass
@@ -76,9 +76,9 @@ def fail(fault: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def wait_to_save(run: Path, stop: object) -> None:
+def wait_to_save(run: Path, stop: StopRequest) -> None:
     (run / "ready").touch()
-    while not stop:
+    while not stop.exit_code:
         time.sleep(0.05)
     (run / "stopping").touch()
     while not Path("may_save").exists():

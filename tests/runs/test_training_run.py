@@ -39,7 +39,6 @@ from rlkit_sac.runs import (
     make_envs,
     training_run,
 )
-from rlkit_sac.runs.loggers import ProgressBar
 from rlkit_sac.runs.stop import Interrupted, results_so_far
 from tests.envs.conftest import Still
 from tests.runs.recipe_updates import make_update
@@ -254,19 +253,6 @@ def test_a_checkpoint_before_compiling_is_not_repeated_until_there_is_an_update(
                 loop.run.updated(loop.update(loop.replay.sample()))
             loop.run.save_if_due(best=False)
             assert saved_at(loop.run) == [2]
-
-
-def test_the_bar_says_once_that_a_checkpoint_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    phases: list[str] = []
-    phase = ProgressBar.phase
-    monkeypatch.setattr(
-        ProgressBar, "phase", lambda bar, name: (phases.append(name), phase(bar, name))[1]
-    )
-    with begun(config()) as loop:
-        loop.collect()
-        loop.run.save_if_due(best=True)
-    assert saved_at(loop.run) == [2]
-    assert phases.count("saving") == 1
 
 
 def test_a_checkpoint_holds_the_policy_of_its_moment() -> None:
