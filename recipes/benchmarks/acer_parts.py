@@ -27,7 +27,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 TABLE = DOCS / "data" / "acer_parts.csv"
 TASKS = {
     "CartPole-v1": "--config default --collector.total_frames 40000 --evaluation.interval 2000",
-    "Pendulum-v1": "--config pendulum --evaluation.episodes 20",
+    "Pendulum-v1": "--config pendulum",
 }
 VARIANTS = {
     "ACER": "",

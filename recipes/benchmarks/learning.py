@@ -58,7 +58,9 @@ FIGURES = {
         *("hybrid_sac/default", "hybrid_sac/platform", "hybrid_sac/platform_fast"),
         *("hybrid_sac/goal_fast", "hybrid_sac/hard_move_v1"),
     ],
-    "acer": [f"acer/{task}" for task in ("cartpole", "pendulum", "acrobot", "lunar_lander")],
+    "acer": [
+        f"acer/{name}" for name in ("default", "cartpole", "pendulum", "acrobot", "lunar_lander")
+    ],
     "minatar": [
         f"{name}/minatar_{game}"
         for name in ("acer", "discrete_sac")
@@ -68,7 +70,7 @@ FIGURES = {
 MARKERS = "DsX^v"
 MUJOCO = "HalfCheetah|Hopper|Walker2d|Ant|Humanoid"
 #: Recipes whose defaults are not the published options.
-NEW_DEFAULTS = ("sac", "kl_prior_sac", "discrete_sac", "hybrid_sac")
+NEW_DEFAULTS = ("sac", "kl_prior_sac", "discrete_sac", "hybrid_sac", "acer")
 
 
 def main() -> None:
