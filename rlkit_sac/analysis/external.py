@@ -27,7 +27,6 @@ TAGS = {
     },
 }
 STEPS = "time/total_timesteps"  # the frames in Stable-Baselines3's progress.csv
-_DOWNLOAD = "-tag-"  # in the names of files that TensorBoard's page downloads
 HYPERPARAMETERS = "hyperparameters/text_summary"  # CleanRL's configuration, a Markdown table
 
 
@@ -46,8 +45,7 @@ def load_external_runs(
 
     - `progress.csv` or `*monitor.csv` of Stable-Baselines3. Each monitor with a name,
       `<name>.monitor.csv`, is a run `<name>`; monitors numbered by environment are one run;
-    - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL. The CSV
-      files that its page downloads, `run-<run>-tag-<tag>.csv`, are a run where `<run>` is one;
+    - TensorBoard's event files, such as those of CleanRL, Stable-Baselines3 and TorchRL;
     - `scalars/`, written by TorchRL's `CSVLogger`.
 
     Files in the run directories of this package are left out.
@@ -95,7 +93,7 @@ def load_external_runs(
     if not runs:
         raise ConfigError(
             f"no logs found under {', '.join(map(str, as_paths(paths)))}: give progress.csv, "
-            "*monitor.csv, *.tfevents.*, scalars/*.csv or CSV files of TensorBoard's page"
+            "*monitor.csv, *.tfevents.* or scalars/*.csv"
         )
     overrides = {"recipe": recipe, "task": task, "seed": seed}
 
@@ -148,8 +146,6 @@ def _find_run(file: Path) -> Path | None:
             return None
         return file.parent / name if name and not name.isdigit() else file.parent
     if file.suffix == ".csv":
-        if _DOWNLOAD in file.name:
-            return file.parent / file.stem.partition(_DOWNLOAD)[0]
         return next((parent.parent for parent in file.parents if parent.name == "scalars"), None)
     return None
 
@@ -158,7 +154,7 @@ def _read_run(
     run: Path, files: Sequence[Path], table: str, tag: str | None
 ) -> tuple[str, dict[str, Any], pd.DataFrame]:
     """Return the system, the metadata of the run, and a table of frames and returns."""
-    monitors = [file for file in files if file.name.endswith("monitor.csv")]
+    monitors = [file for file in files if _is_monitor(file)]
     others = [file for file in files if file not in monitors]
     metadata: dict[str, Any] = {}
     if monitors:
@@ -170,8 +166,6 @@ def _read_run(
     other_tags: list[str] = []
     for system, file, entries, hyperparameters in _read_logs(run, others):
         tags = TAGS[table] if tag is None else {tag: system}
-        # In the name of a downloaded file a slash is an underscore.
-        tags = tags | {name.replace("/", "_"): tags[name] for name in tags}
         if name := next((name for name in tags if name in entries), None):
             check_numbers(file, entries[name], list(entries[name].columns))
             rows = entries[name].set_axis(["frames", COLUMNS[table]], axis=1).dropna()
@@ -196,16 +190,10 @@ def _read_logs(
     header, entries = ["frames", "value"], {}
     for file in files:
         if file.suffix == ".csv" and file.name != "progress.csv":
-            if _DOWNLOAD in file.name:
-                name = file.stem.partition(_DOWNLOAD)[2]
-                entries[name] = read_rows(file, ["Step", "Value"])[["Step", "Value"]]
-                continue
             name = file.relative_to(run / "scalars").with_suffix("").as_posix()
             entries[name] = read_rows(file, header, header=header)
     if entries:
-        match = re.fullmatch(r"(run-)?(?P<task>.+?)__(?P<recipe>.+)__(?P<seed>\d+)__\d+", run.name)
-        system = "TorchRL" if (run / "scalars").is_dir() else "TensorBoard"
-        yield system, file, entries, match.groupdict() if match else {}
+        yield "TorchRL", file, entries, {}
     events = [file for file in files if file.suffix != ".csv"]
     if events:
         yield "TensorBoard", events[0], *_read_events(run)

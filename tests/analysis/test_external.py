@@ -81,22 +81,6 @@ def test_cleanrl_tells_task_algorithm_and_seed():
         load_external_runs(CLEANRL)
 
 
-def test_files_that_tensorboard_downloads_are_runs_by_their_names(tmp_path: Path) -> None:
-    rows = "Wall time,Step,Value\n1654943296.2,199,-876.5\n1654943297.2,399,-900.25\n"
-    for seed in (1, 2):
-        name = f"run-CartPole-v1__dqn__{seed}__16549432-tag"
-        for tag in ("charts_episodic_return", "losses_td_loss"):
-            (tmp_path / f"{name}-{tag}.csv").write_text(rows)
-    data = load_external_runs(tmp_path, table="episodes")
-    assert set(data["system"]) == {"CleanRL"}
-    assert data[["recipe", "task", "seed", "frames", "return"]].to_numpy().tolist() == [
-        ["dqn", "CartPole-v1", seed, *row]
-        for seed in (1, 2)
-        for row in [(199, -876.5), (399, -900.25)]
-    ]
-    assert len(load_external_runs(tmp_path, table="episodes", tag="losses/td_loss")) == 4
-
-
 @given(sessions=st.lists(st.lists(st.floats(0.5, 9), min_size=1, max_size=4), max_size=4))
 def test_sessions_in_one_monitor_stay_in_their_order(
     tmp_path_factory: pytest.TempPathFactory, sessions: list[list[float]]

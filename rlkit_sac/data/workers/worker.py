@@ -155,21 +155,18 @@ class Worker:
             self._collector.shutdown()
 
 
-def policy_values(policy: nn.Module) -> list[Tensor | None]:
+def policy_values(policy: nn.Module) -> list[Tensor]:
     """Return the parameters and buffers of a policy, on the CPU.
 
-    Buffers that are not persistent, such as reward weights, come first: they may be None, and a
-    ``state_dict`` would leave them out.
+    A ``state_dict`` would leave out buffers that are not persistent, such as reward weights.
 
     >>> [value.shape for value in policy_values(nn.Linear(2, 1))]
     [torch.Size([1, 2]), torch.Size([1])]
     """
-    optional = [getattr(module, name) for module, name in _optional_buffers(policy)]
-    values = [*optional, *policy.parameters(), *policy.buffers()]
-    return [None if value is None else value.detach().cpu() for value in values]
+    return [value.detach().cpu() for value in (*policy.parameters(), *policy.buffers())]
 
 
-def load_policy_values(policy: nn.Module, values: Sequence[Any]) -> None:
+def load_policy_values(policy: nn.Module, values: Sequence[Tensor]) -> None:
     """Write the values that :func:`policy_values` returned into the tensors of a policy.
 
     >>> policy = nn.Linear(2, 1)
@@ -177,22 +174,9 @@ def load_policy_values(policy: nn.Module, values: Sequence[Any]) -> None:
     >>> policy.bias.item()
     1.0
     """
-    optional = _optional_buffers(policy)
-    for (module, name), value in zip(optional, values, strict=False):
-        if value is None or getattr(module, name) is None:
-            setattr(module, name, None if value is None else value.clone())
-    tensors = [*policy.parameters(), *policy.buffers()]
     with torch.no_grad():
-        for tensor, value in zip(tensors, values[len(optional) :], strict=True):
+        for tensor, value in zip((*policy.parameters(), *policy.buffers()), values, strict=True):
             tensor.copy_(value)
-
-
-def _optional_buffers(policy: nn.Module) -> list[tuple[nn.Module, str]]:
-    return [
-        (module, name)
-        for module in policy.modules()
-        for name in sorted(module._non_persistent_buffers_set)
-    ]
 
 
 class PaddedPolicy(TensorDictModuleBase):
