@@ -48,4 +48,4 @@ def test_pytorch_is_not_imported_not_even_for_an_error(runs: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[0, 1]"
     assert done.stderr.startswith("error: ")
-    assert "run.json is damaged" in done.stderr
+    assert "run.json cannot be read" in done.stderr

@@ -117,7 +117,6 @@ def odd(**kwargs) -> RunConfig:
         (RunConfig(env=EnvConfig(id="CartPole-v1")), "env.id", "acts in continuous spaces"),
         (odd(bound=float("inf")), "env.id", "action dimension [0] has the bounds [-inf"),
         (odd(integers=True), "env.id", "the actions are Discrete(3)"),
-        (odd(reward=(2, 3)), "env.id", "the reward has the shape [2, 3]"),
         (
             RunConfig(replay=ReplayConfig(capacity=10**12)),
             "replay.capacity",
