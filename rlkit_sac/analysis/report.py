@@ -197,7 +197,8 @@ def _return_panels(tables: dict[str, pd.DataFrame]) -> Panels:
     for task, rows in tables["episodes"].dropna(subset="return").groupby("task"):
         width = bin_width(rows["frames"].max(), bins=100)
         ends = np.ceil(rows["frames"] / width).astype("int64") * width
-        means = rows.groupby(["task", "group", "run", ends], as_index=False)["return"].mean()
+        binned = rows.assign(frames=ends).groupby(["task", "group", "run", "frames"])
+        means = binned["return"].mean().reset_index()
         yield f"{task}: return of training episodes, means over {width:,} frames", means, "return"
 
 
@@ -301,7 +302,11 @@ def _difference_tables(cells: pd.DataFrame, labels: pd.Series) -> str:
         return _html(cells)
     texts = cells.where(cells.notna(), "null").astype(str)
     differing = texts.loc[:, texts.nunique() > 1]
-    table = differing.groupby(labels).agg(lambda values: " | ".join(values.unique())).T
+    values = {
+        label: [" | ".join(part[name].unique()) for name in part]
+        for label, part in differing.groupby(labels)
+    }
+    table = pd.DataFrame(values, differing.columns)
     common = texts.drop(columns=differing.columns).iloc[0].rename("in all runs")
     return "".join(_html(x.rename_axis("").reset_index()) for x in (table, common))
 
