@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="act by the mode of the policy, or by samples (default: as in training)",
     )
-    parser.add_argument("--csv", metavar="FILE", help="write a row for each episode")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="write a row for each episode to this .csv or .md file"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

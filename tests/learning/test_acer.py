@@ -23,7 +23,8 @@ SOURCES = {
 def last_return(folder: Path, arguments: str) -> float:
     run = ACER.run(
         *options(f"--logging.dir {folder} --logging.progress false --compile false"),
-        *options("--evaluation.interval 1000000 --update.poisson false --loss.reward_scale 1"),
+        *options("--config published --evaluation.interval 1000000 --update.poisson false"),
+        *options("--loss.reward_scale 1"),
         *options(arguments),
     )
     return float(pd.read_csv(run / "evaluations.csv")["return_mean"].iloc[-1])

@@ -10,6 +10,7 @@ from peer import Settings, run_peer
 def train(settings: Settings) -> None:
     """Run the recipe."""
     options = {
+        "config": "published",
         "compile": True,
         "env.num_envs": common.NUM_ENVS,
         "collector.t_max": common.T_MAX,
