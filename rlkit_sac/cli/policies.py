@@ -8,7 +8,8 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import csv
+
+import pandas as pd
 
 from rlkit_sac.trained_policies import trained_policies
 
@@ -21,12 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the name of each policy, its frames of training, and its return."""
-    print(f"{'policy':<34}{'frames':>9}{'return':>10}{'± std':>9}{'success':>9}")
-    for name, folder in trained_policies().items():
-        with (folder / "evaluations.csv").open(encoding="utf-8") as file:
-            (row,) = csv.DictReader(file)
-        mean, std = float(row["return_mean"]), float(row["return_std"])
-        success = row.get("success_rate") or "-"
-        print(f"{name:<34}{int(row['frames']):>9,}{mean:>10,.1f}{std:>9,.1f}{success:>9}")
+    files = {name: folder / "evaluations.csv" for name, folder in trained_policies().items()}
+    table = pd.concat({name: pd.read_csv(file) for name, file in files.items()}).droplevel(1)
+    table = table[["frames", "return_mean", "return_std", "success_rate"]]
+    print(table.to_string(na_rep="-", float_format="{:,.2f}".format))
     print("\nMeasured from these files in 100 episodes, with the mode of the policy.")
     return 0

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torchrl.objectives import LossModule
 
 from rlkit_sac.analysis import load_runs, plot_learning_curves
 from rlkit_sac.envs.torchrl_env import SUCCESS
@@ -379,11 +378,3 @@ def _evaluation(log: TrainingLog, frames: int | None) -> str:
     success = "" if rate is None else f", success rate {rate:.2f}"
     episodes = "1 episode" if count == 1 else f"{count} episodes"
     return f"{mean:.2f}{spread}{success} ({episodes} at frame {frames:,})"
-
-
-def warn_of_temperatures(loss_module: LossModule, log: TrainingLog) -> None:
-    """Warn of learned temperatures that ended at an extreme."""
-    learned = {name.removeprefix("log_") for name, _ in loss_module.named_parameters()}
-    for name in sorted(learned.intersection(log.latest)):
-        if not 1e-4 <= log.latest[name] <= 100:
-            print(f"warning: {name} ended at {log.latest[name]:.3g}: is its target out of reach?")

@@ -25,7 +25,7 @@ from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.directory import write_config
 from rlkit_sac.runs.evaluation import evaluate, evaluation_seed
 from rlkit_sac.runs.launch import Session
-from rlkit_sac.runs.log import TrainingLog, report, warn_of_temperatures
+from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 from rlkit_sac.runs.machine import max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
@@ -358,7 +358,6 @@ def training_run(
         # After the checkpoint, since a longer run would not write these rows.
         run.complete()
     print(report(directory, log))
-    warn_of_temperatures(parts.loss_module, log)
     if config.evaluation.video:
         record_best(directory.path, parts.loss_module.policy())
 
@@ -366,8 +365,6 @@ def training_run(
 def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
     if num_ranks() > 1 and parts.update.group is None:
         raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
-    if config.loss.schedules and not hasattr(parts.loss_module, "set_scalar"):
-        raise ConfigError("loss.schedules: this loss has no method set_scalar; leave them out")
     apply_schedules(parts.update, config.loss.schedules, {}, 0)  # refuses what cannot change
 
 

@@ -32,7 +32,7 @@ def test_each_is_listed_with_its_return(capsys: pytest.CaptureFixture[str]) -> N
         (row,) = rows(folder / "evaluations.csv")
         assert row["episodes"] == "100"
         (line,) = (line for line in printed.splitlines() if line.split()[:1] == [name])
-        assert f"{float(row['return_mean']):,.1f}" in line
+        assert f"{float(row['return_mean']):,.2f}" in line
 
 
 def test_all_of_them_are_small() -> None:

@@ -15,7 +15,6 @@ import pytest
 import torch
 from tensordict import TensorDictBase
 from torch import Tensor
-from torchrl.objectives import SACLoss
 
 from rlkit_sac.config import (
     CheckpointConfig,
@@ -23,7 +22,6 @@ from rlkit_sac.config import (
     EnvConfig,
     EvaluationConfig,
     LoggingConfig,
-    LossConfig,
     ReplayConfig,
 )
 from rlkit_sac.data import example_transition, make_collector, make_replay_buffer
@@ -373,18 +371,3 @@ def test_a_run_that_compiles_otherwise_is_not_exact(capsys: pytest.CaptureFixtur
         assert (
             f"not exactly the run that never stopped: updates were {reason}" in printed
         ) == bool(reason)
-
-
-def test_schedules_of_a_loss_of_torchrl_are_refused_before_there_is_a_directory() -> None:
-    actor = tanh_gaussian_actor(2, [-1.0], [1.0], num_cells=[4])
-    loss_module = SACLoss(actor, state_action_critic(2, 1, num_cells=[4]))
-    loss_module.policy = lambda: actor
-    options = config(loss=LossConfig(schedules={"gamma": {0: 0.9}}))
-    parts = Parts(loss_module, None, None, None)
-    with (
-        make_envs(options) as (_, eval_env, session),
-        pytest.raises(ConfigError, match=r"loss\.schedules: .* no method set_scalar"),
-        training_run(options, session, parts, recipe="t", eval_env=eval_env),
-    ):
-        pass
-    assert not list(Path().iterdir())
