@@ -42,7 +42,7 @@ ALLOWED = {
     ("rlkit_sac/analysis/report.py", "urllib"): "urllib.parse, which quotes addresses of files",
     ("recipes/benchmarks/speed.py", "subprocess"): "a process for each timing",
     ("recipes/benchmarks/fast.py", "subprocess"): "a process for each run",
-    ("recipes/benchmarks/acer_parts.py", "subprocess"): "a process for each variant",
+    ("recipes/benchmarks/variants.py", "subprocess"): "a process for each variant",
     (
         "recipes/benchmarks/peers/stable_baselines.py",
         "importlib.import_module",
