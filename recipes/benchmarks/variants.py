@@ -8,6 +8,7 @@ Evaluations go to docs/data/<study>.csv, and docs/images/<study>.png is made fro
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,8 @@ STUDIES = {
         {
             "KL prior": f"kl_prior_sac {START}",
             "KL prior, wide": "kl_prior_sac --config fine_tune --prior.run cloned_wide "
-            "--network.log_std_min -0.5 --update.lr_alpha 0.003",
+            "--network.log_std_min -0.5 --update.lr_alpha 0.003 "
+            "--loss.schedules '{target_kld_per_dim: {2000: 0.02, 10000: 3}}'",
             "KL prior and demonstrations": f"kl_prior_sac {START} {DATA}",
             "demonstrations": f"sac {DATA}",
             "SAC from the clone": f"sac {ACTOR} --update.actor_starts 3000 "
@@ -114,9 +116,8 @@ def main(config: VariantsConfig) -> None:
         with tempfile.TemporaryDirectory() as folder:
             if config.study == "fine_tuning":
                 clone_a_teacher(task, folder)
-            for variant, (recipe, *more) in {
-                n: t.split() for n, t in study.variants.items()
-            }.items():
+            for variant, words in study.variants.items():
+                recipe, *more = shlex.split(words)
                 last = [*more, *seeds, "--logging.dir", variant]
                 run(recipe, "--env.id", task, *options.split(), *last, folder=folder)
                 found.append(load_runs(Path(folder, variant)).assign(variant=variant))
