@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 
-import pandas as pd
-
 from rlkit_sac.trained_policies import trained_policies
 
 SUMMARY = "list the trained policies that come with the package"
@@ -22,9 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the name of each policy, its frames of training, and its return."""
-    files = {name: folder / "evaluations.csv" for name, folder in trained_policies().items()}
-    table = pd.concat({name: pd.read_csv(file) for name, file in files.items()}).droplevel(1)
-    table = table[["frames", "return_mean", "return_std", "success_rate"]]
-    print(table.to_string(na_rep="-", float_format="{:,.2f}".format))
+    import pandas as pd
+
+    found = {n: pd.read_csv(run / "evaluations.csv") for n, run in trained_policies().items()}
+    table = pd.concat(found).droplevel(1)
+    columns = ["frames", "return_mean", "return_std", "success_rate"]
+    print(table.to_string(columns=columns, na_rep="-", float_format="{:,.2f}".format))
     print("\nMeasured from these files in 100 episodes, with the mode of the policy.")
     return 0

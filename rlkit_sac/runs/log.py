@@ -358,13 +358,12 @@ def final_summary(run: Path, log: TrainingLog) -> str:
         log: the log of the run.
     """
     hours, rest = divmod(int(log.seconds), 3600)
-    rate = log.frames / log.seconds
     rows = {
         "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
         "best evaluation": _evaluation(log, log.best_evaluation()),
         "frames": f"{log.frames:,}",
         "updates": f"{log.updates:,}",
-        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({rate:,.0f} frames/s)",
+        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({log.frames / log.seconds:,.0f} frames/s)",
         "results": str(run),
     }
     return summary_table(rows)

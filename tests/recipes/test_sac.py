@@ -49,17 +49,6 @@ def test_a_run_as_a_process_leaves_what_the_documentation_promises(tmp_path):
     assert_policy_repeats_the_last_evaluation(run)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "fixed", "told"), [(200, False, 1), (200, True, 0), (1, False, 0)]
-)
-def test_a_temperature_that_has_left_every_scale_is_told_at_the_end(
-    workplace, capsys, alpha, fixed, told
-):
-    SAC.train("--loss.alpha_init", str(alpha), "--loss.fixed_alpha", str(fixed).lower())
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("warning: alpha ended at ") for line in lines) == told
-
-
 def test_a_seed_gives_the_same_tables_again(workplace):
     SAC.assert_seed_decides()
 
