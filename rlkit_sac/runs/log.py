@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -357,13 +358,12 @@ def final_summary(run: Path, log: TrainingLog) -> str:
         run: the run directory.
         log: the log of the run.
     """
-    hours, rest = divmod(int(log.seconds), 3600)
     rows = {
         "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
         "best evaluation": _evaluation(log, log.best_evaluation()),
         "frames": f"{log.frames:,}",
         "updates": f"{log.updates:,}",
-        "wall time": f"{hours}:{rest // 60:02}:{rest % 60:02} ({log.frames / log.seconds:,.0f} frames/s)",
+        "wall time": f"{timedelta(0, int(log.seconds))} ({log.frames / log.seconds:,.0f} frames/s)",
         "results": str(run),
     }
     return summary_table(rows)
