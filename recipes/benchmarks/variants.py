@@ -1,7 +1,7 @@
 """Runs that differ in one thing: the parts of ACER, and ways to improve a cloned policy.
 
     python recipes/benchmarks/variants.py --study acer_parts
-    python recipes/benchmarks/variants.py --study fine_tuning --seeds 0,1 --jobs 1
+    python recipes/benchmarks/variants.py --study fine_tuning --seeds 0
 
 Evaluations go to docs/data/<study>.csv, and docs/images/<study>.png is made from that file.
 """
