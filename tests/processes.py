@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-TIMEOUT = 900
+TIMEOUT = 300
 
 
 class Process:

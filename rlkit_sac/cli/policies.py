@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the name of each policy, its frames of training, and its return."""
     import pandas as pd
 
-    found = {n: pd.read_csv(run / "evaluations.csv") for n, run in trained_policies().items()}
+    found = {n: pd.read_csv(path / "evaluations.csv") for n, path in trained_policies().items()}
     table = pd.concat(found).droplevel(1)
     columns = ["frames", "return_mean", "return_std", "success_rate"]
     print(table.to_string(columns=columns, na_rep="-", float_format="{:,.2f}".format))
