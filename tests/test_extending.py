@@ -10,6 +10,7 @@ from tests.docs.session import Session
 BLOCKS = blocks(ROOT / "docs" / "extending.md")
 
 
+@pytest.mark.slow
 def test_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session(tmp_path, monkeypatch)
     session.follow_page(BLOCKS)

@@ -72,7 +72,7 @@ MASKED = {
 }
 
 
-@each_case(MASKED, slow=("discrete", "actor"))
+@each_case(MASKED, slow=("discrete", "actor", "memory"))
 def test_a_run_with_masks_obeys_them_and_resumes_exactly(workplace, capsys, case) -> None:
     recipe, arguments = case
     recipe.assert_resumes_exactly(capsys, 40, *shlex.split(arguments))

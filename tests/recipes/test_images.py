@@ -96,7 +96,7 @@ CASES: dict[str, tuple[Recipe, int, str, str, str]] = {
 }
 
 
-@each_case(CASES, slow=CASES.keys() - {"discrete_sac", "acer", "sac, stacks"})
+@each_case(CASES, slow=CASES.keys() - {"discrete_sac", "acer"})
 def test_runs_resume_exactly_and_their_policies_act(workplace, capsys, case):
     recipe, half, observation, action, options = case
     arguments = shlex.split(f"{dot(observation, action)} {options}")
@@ -142,6 +142,7 @@ def test_replay_keeps_bytes_and_the_statistics_are_of_the_vector(workplace):
     assert torch.equal(states["observation"], vector)
 
 
+@slow
 def test_images_alone_have_nothing_to_normalize(workplace):
     options = [*shlex.split(dot("images", "box")), "--normalization.observations", "true"]
     run = SAC.train(*options, "--collector.total_frames", "96", *ONE_EPISODE)

@@ -46,7 +46,7 @@ LEARNING = {"collector.learning_starts": 160, "replay.batch_size": 32, "update.u
         ("value_sac", "box"),
         ("kl_prior_sac", "box"),
         ("discrete_sac", "one-hots"),
-        ("hybrid_sac", "both"),
+        pytest.param("hybrid_sac", "both", marks=pytest.mark.slow),
         ("acer", "choice"),
         ("acer", "box"),
     ],
@@ -81,7 +81,12 @@ def test_a_batch_trains_resumes_evaluates_acts_and_is_exported(
 
 
 @pytest.mark.parametrize(
-    ("recipe", "action"), [("sac", "box"), ("discrete_sac", "choices"), ("hybrid_sac", "both")]
+    ("recipe", "action"),
+    [
+        pytest.param("sac", "box", marks=pytest.mark.slow),
+        pytest.param("discrete_sac", "choices", marks=pytest.mark.slow),
+        ("hybrid_sac", "both"),
+    ],
 )
 def test_a_batch_is_learned(recipe: str, action: str) -> None:
     options = {**LEARNED, "env.kwargs": {"action": action, "num": 64}}

@@ -149,7 +149,7 @@ def start(folder: Path, mark: str, *arguments: str) -> processes.Process:
 @pytest.mark.parametrize(
     ("number", "code", "options"),
     [
-        (signal.SIGTERM, 143, [*ASYNC, "--workers.number", "1"]),
+        pytest.param(signal.SIGTERM, 143, [*ASYNC, "--workers.number", "1"], marks=slow),
         pytest.param(signal.SIGINT, 130, WORKERS, marks=slow),
         pytest.param(signal.SIGHUP, 129, ASYNC, marks=slow),
     ],

@@ -140,7 +140,8 @@ def test_each_seed_has_its_run_and_all_have_a_report(recipe: Path, jobs: str) ->
     assert_report(recipe, "2-3", done.stdout, 2, 3)
 
 
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "4"])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "4"])
 def test_a_seed_that_fails_does_not_stop_the_others(recipe: Path, jobs: str) -> None:
     done = run(recipe, "--seeds", "0-2", "--jobs", jobs, "--fail", "{seed0: run, seed1: bug}")
     assert done.returncode == 1
@@ -192,7 +193,7 @@ WAIT = "{seed1: wait, seed2: wait, seed3: wait}"
     ("seeds", "jobs", "finished", "interrupted"),
     [
         pytest.param("0-3", "1", [0], [1], id="jobs1", marks=pytest.mark.slow),
-        pytest.param("1-3", "2", [], [1, 2], id="jobs2"),
+        pytest.param("1-3", "2", [], [1, 2], id="jobs2", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize(

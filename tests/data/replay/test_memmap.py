@@ -58,7 +58,9 @@ def test_temporary_files_lie_on_disk_and_go_with_the_buffer(tmp_path, monkeypatc
     assert not mapped(tmp_path)
 
 
-@pytest.mark.parametrize("platform", ["", "del os.posix_fallocate"])
+@pytest.mark.parametrize(
+    "platform", ["", pytest.param("del os.posix_fallocate", marks=pytest.mark.slow)]
+)
 def test_a_disk_that_fills_up_later_harms_no_transition(tmp_path, platform):
     """Without its space the process would be killed by SIGBUS when it writes the next page."""
     assert run(
