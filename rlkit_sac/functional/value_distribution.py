@@ -1,8 +1,8 @@
 r"""Values that are described by a distribution over fixed atoms.
 
-The N atoms :math:`z_j` lie at equal distances on :math:`[-5, 5]`, for returns that a
-:class:`~rlkit_sac.modules.RewardNormalizer` bounds. The logits :math:`l_j` of a critic describe the
-value
+The N atoms :math:`z_j` lie at equal distances on :math:`[-5, 5]`, the scale that a
+:class:`~rlkit_sac.modules.RewardNormalizer` gives to returns. The logits :math:`l_j` of a critic
+describe the value
 
 .. math:: Q = \textstyle\sum_j p_j z_j, \qquad p = \operatorname{softmax}(l)
 

@@ -166,8 +166,8 @@ class RewardNormalizer(nn.Module):
     statistics; only :meth:`update` does.
 
     With ``bounded`` the divisor is :math:`\max(\sqrt{\operatorname{Var}(G) + 10^{-8}}, \max|G|/5)`.
-    Then no return so far lies beyond the atoms of a critic, see
-    :mod:`~rlkit_sac.functional.value_distribution`.
+    Then returns are about 5 at most, the range of :mod:`~rlkit_sac.functional.value_distribution`;
+    they are larger where large rewards come first, since :math:`G_t` looks back.
 
     Args:
         gamma: the discount per frame.
