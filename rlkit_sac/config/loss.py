@@ -72,7 +72,7 @@ class LossConfig(ReturnConfig):
     all (Chen et al. 2021, arXiv:2101.05982)."""
 
     policy_reduction: Literal["min", "mean"] = "min"
-    """Value that the policy maximizes: the minimum or the mean of the critics."""
+    """Value that the policy (and the target of V) uses: the minimum or mean of the critics."""
 
     loss_function: Literal["l1", "l2", "smooth_l1"] = "l2"
     """Distance between the value of a critic and the target."""
