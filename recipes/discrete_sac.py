@@ -25,7 +25,6 @@ from rlkit_sac.config import (
     DiscreteUpdateConfig,
     EnvConfig,
     NetworkConfig,
-    NormalizationConfig,
     PriorConfig,
     ReplayConfig,
     RunConfig,
@@ -50,7 +49,6 @@ class DiscreteSACConfig(RunConfig):
     )
     prior: PriorConfig = field(default_factory=lambda: PriorConfig(kind="none"))
     network: NetworkConfig = field(default_factory=lambda: NetworkConfig(num_cells=[128, 128]))
-    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: DiscreteLossConfig = field(default_factory=DiscreteLossConfig)
     # With the usual tau of 0.005, values rise too slowly for the long episodes of CartPole.
     update: DiscreteUpdateConfig = field(

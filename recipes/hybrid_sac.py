@@ -24,11 +24,9 @@ from rlkit_sac.config import (
     EnvConfig,
     HybridLossConfig,
     HybridNetworkConfig,
-    NormalizationConfig,
     PriorConfig,
     ReplayConfig,
     RunConfig,
-    UpdateConfig,
 )
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import (
@@ -59,9 +57,7 @@ class HybridSACConfig(RunConfig):
     network: HybridNetworkConfig = field(
         default_factory=lambda: HybridNetworkConfig(num_cells=[128, 128])
     )
-    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: HybridLossConfig = field(default_factory=HybridLossConfig)
-    update: UpdateConfig = field(default_factory=UpdateConfig)
 
     def errors(self) -> Iterable[tuple[str, str]]:
         """Yield the conditions between fields that do not hold."""

@@ -19,14 +19,7 @@ from torchrl.envs import EnvBase
 from torchrl.objectives import SoftUpdate
 
 from rlkit_sac import runs
-from rlkit_sac.config import (
-    GaussianNetworkConfig,
-    NormalizationConfig,
-    PlainContinuousLossConfig,
-    ReplayConfig,
-    RunConfig,
-    UpdateConfig,
-)
+from rlkit_sac.config import GaussianNetworkConfig, PlainContinuousLossConfig, RunConfig
 from rlkit_sac.data import example_transition, random_shift
 from rlkit_sac.envs import continuous_action_bounds, observation_layout, reward_dim
 from rlkit_sac.modules import state_action_critic, tanh_gaussian_actor
@@ -41,11 +34,8 @@ class SACConfig(RunConfig):
     Without ``--config``, ``configs/sac/default.yaml`` changes some of these options.
     """
 
-    replay: ReplayConfig = field(default_factory=ReplayConfig)
     network: GaussianNetworkConfig = field(default_factory=GaussianNetworkConfig)
-    normalization: NormalizationConfig = field(default_factory=NormalizationConfig)
     loss: PlainContinuousLossConfig = field(default_factory=PlainContinuousLossConfig)
-    update: UpdateConfig = field(default_factory=UpdateConfig)
 
 
 def build(config: SACConfig, env: EnvBase) -> runs.Parts:

@@ -1,4 +1,4 @@
-"""The trained policies in the package: small run directories that can be evaluated, not resumed."""
+"""The trained policies in the package: small run directories to evaluate and to start from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_run(run: PurePath | str) -> Path:
         run: a path, or a name from :func:`trained_policies`.
 
     Raises:
-        ConfigError: for a name that there is not.
+        ConfigError: if no trained policy has this name.
 
     >>> find_run("zoo:sac/Chess")
     Traceback (most recent call last):

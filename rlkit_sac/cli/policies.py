@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     found = {n: pd.read_csv(path / "evaluations.csv") for n, path in trained_policies().items()}
     table = pd.concat(found).droplevel(1)
-    columns = ["frames", "return_mean", "return_std", "success_rate"]
+    columns = ["frames", "return_mean", "return_std", "success_rate", "episodes"]
     print(table.to_string(columns=columns, na_rep="-", float_format="{:,.2f}".format))
-    print("\nMeasured from these files in 100 episodes, with the mode of the policy.")
+    print("\nReturns are those of these files, with the mode of the policy.")
     return 0

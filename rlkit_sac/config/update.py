@@ -86,7 +86,7 @@ class UpdateConfig(StepConfig):
     """Number of updates per frame."""
 
     actor_starts: NonNegativeInt = 0
-    """Number of frames before the first steps of actor and temperature; the critics learn from
+    """Frames in which actor and temperature take no step; the critics learn from
     collector.learning_starts on."""
 
     order: list[_Step | list[_Loss]] = field(default_factory=lambda: ["joint", "target"])

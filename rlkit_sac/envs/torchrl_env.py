@@ -10,10 +10,9 @@ from torchrl.data import Categorical, Composite, TensorSpec, Unbounded
 from torchrl.envs import EnvBase, GymWrapper, ParallelEnv, SerialEnv, Transform
 from torchrl.envs.transforms import InitTracker, StepCounter, TransformedEnv
 
-# The entries of a frame are those that the space of `AgentEnv` declares,
-#: what a step gives besides, under ``"next"`` alone,
+#: The entries of a step that are under ``"next"`` alone.
 OUTCOME = ("reward", "terminated", "truncated")
-#: and what is counted over an episode, by its value at a reset.
+#: The entries that are counted over an episode, and their values at a reset.
 COUNTED: dict[str, Any] = {"step_count": 0, "is_init": True}
 #: The entry that says whether a step succeeded.
 SUCCESS = "success"

@@ -11,7 +11,7 @@ from torch.distributions import Distribution
 
 from rlkit_sac.errors import BatchError, ConfigError
 
-# The noise that samples take instead of drawing it, and whether one has.
+# At most one tensor: the noise of the next sample, which takes it instead of drawing one.
 _given_noise: list[Tensor] = []
 
 SampleShape = torch.Size | list[int] | tuple[int, ...]

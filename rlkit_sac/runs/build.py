@@ -47,6 +47,7 @@ from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.policy import check_spaces
 from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
 from rlkit_sac.runs.video import check_video
+from rlkit_sac.updates.schedule import UpdateSchedule
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep
 from rlkit_sac.updates.update import Update
 
@@ -367,8 +368,8 @@ def update_steps(
     [LossStep(losses=('loss_qvalue',), optimizers=('qvalue',), ...), TargetStep(period=1)]
     """
     steps: list[Step] = []
-    # The updates that an UpdateSchedule makes until then.
-    start = int(max(config.actor_starts - learning_starts, 0) * config.utd_ratio)
+    schedule = UpdateSchedule(learning_starts=learning_starts, utd_ratio=config.utd_ratio)
+    start = schedule.due(config.actor_starts, made=0)
     for entry in config.step_groups():
         period = config.periods.get(entry[0], 1)
         if entry == ["target"]:

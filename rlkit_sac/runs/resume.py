@@ -30,7 +30,6 @@ from rlkit_sac.runs.files import sha256
 from rlkit_sac.runs.machine import num_ranks
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
 from rlkit_sac.runs.saving import first_misfit, loss_parts
-from rlkit_sac.trained_policies import find_run
 from rlkit_sac.updates.scheduled_values import schedule_value
 
 #: Patterns of the options that a resumed run may give other values.
@@ -234,8 +233,8 @@ def warm_start(loss_module: LossModule, config: BaseRunConfig, env: EnvBase) -> 
     for name, points in config.loss.schedules.items():
         loss_module.set_scalar(name, schedule_value(points, 0))
     with prefix_errors("warm_start.run"):
-        folder = find_run(options.run)
-        if (folder / "policy.json").exists() and not (folder / STATE).exists():
+        folder = find_policy(Path(options.run), "last")
+        if not (folder / STATE).exists():
             saved, layers = _policy_state(folder, loss_module)
         else:
             start = Checkpoint.find(folder)

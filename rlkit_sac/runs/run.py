@@ -80,7 +80,7 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._before, self._updates_before, self._graphs, self._most_updates = 0, 0, 0, 1
-        self._foreseen = -1  # number of updates when the last compilation was expected
+        self._foreseen = -1  # number of updates at the last call of _compiles_next
         self._apply_schedules = partial(
             apply_schedules, self._update, config.loss.schedules, config.update.schedules
         )

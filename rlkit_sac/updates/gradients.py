@@ -68,7 +68,7 @@ class LossGradients(Computation[Losses]):
             ConfigError: for a loss module that does not return a TensorDict with a scalar for each
                 loss, or an optimizer whose parameters the losses do not depend on.
         """
-        steps = due.losses
+        steps = due.loss_steps
         out = self._forward(batch if due.first else batch.copy(), steps)
         gradients = {step: self._differentiate(step, out) for step in steps}
         watched = [out[name].detach() for step in steps for name in step.losses]

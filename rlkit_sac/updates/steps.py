@@ -17,7 +17,7 @@ class LossStep:
         period: the number of updates from one such step to the next; 2 is every second update.
         recompute: whether this step and later ones use the losses of a new forward pass. Later
             steps do so even in updates in which this step is not due.
-        start: the number of updates before the first such step.
+        start: no such step is taken in the first ``start`` updates.
     """
 
     losses: tuple[str, ...]
@@ -54,7 +54,7 @@ class Pass(NamedTuple):
     first: bool = True
 
     @property
-    def losses(self) -> tuple[LossStep, ...]:
+    def loss_steps(self) -> tuple[LossStep, ...]:
         """Return the steps that minimize losses."""
         return tuple(step for step in self.steps if isinstance(step, LossStep))
 

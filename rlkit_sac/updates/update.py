@@ -175,7 +175,7 @@ class Update:
             order.copy_(torch.randperm(len(order), generator=shared))
         passes = due_passes(self._blocks, self.count)
         # Optimizers create their state in the first step.
-        is_first = any(self.count <= s.start + s.period for due in passes for s in due.losses)
+        is_first = any(self.count <= s.start + s.period for due in passes for s in due.loss_steps)
         reached = self.compile_from is not None and self.count >= self.compile_from
         compiled = reached and not is_first
         in_graph = compiled and self.group is None and self._pass_steps.is_supported()
@@ -217,7 +217,7 @@ class Update:
     def _take_steps(self, batch: TensorDictBase, due: Pass, *, compiled: bool) -> dict[str, Tensor]:
         """Take the steps of a forward pass, after its gradients, which a graph may compute."""
         self.check_finite()  # the compiled passes before this one
-        loss_pass = Pass(due.losses, due.first)
+        loss_pass = Pass(due.loss_steps, due.first)
         losses = self._compiled_gradients(batch, loss_pass) if compiled else None
         if losses is None:
             losses = self._gradients(batch, due)
@@ -277,11 +277,8 @@ class Update:
 
     def _raise_not_finite(self, due: Pass, watched: Tensor, count: int) -> NoReturn:
         """Raise an error that names the losses and gradients that are not finite."""
-        bad = ", ".join(
-            f"{name} is {value}"
-            for name, value in zip(loss_and_norm_names(due.losses), watched.tolist(), strict=True)
-            if not math.isfinite(value)
-        )
+        values = zip(loss_and_norm_names(due.loss_steps), watched.tolist(), strict=True)
+        bad = ", ".join(f"{name} is {value}" for name, value in values if not math.isfinite(value))
         raise RunError(
             f"{bad} in update {count}; its step was not taken. Lower the learning rates, "
             "bound the gradients (update.max_grad_norm) or scale the rewards "

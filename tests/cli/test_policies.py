@@ -19,6 +19,7 @@ from rlkit_sac.trained_policies import FOLDER, find_run, trained_policies
 from tests.recipes.loading import RECIPES, config_class, load_recipe
 
 CHEETAH = "zoo:sac/HalfCheetah-v5"
+PENDULUM = "zoo:sac/Pendulum-v1"
 
 
 def rows(table: Path) -> list[dict[str, str]]:
@@ -62,12 +63,18 @@ def test_it_can_be_a_prior_and_is_its_own_best() -> None:
     assert isinstance(prior, PolicyPrior)
 
 
-def test_it_can_be_fine_tuned() -> None:
-    words = ["--config", str(RECIPES / "configs" / "kl_prior_sac" / "fine_tune.yaml")]
-    words += ["--prior.run", "zoo:sac/Pendulum-v1", "--network.log_std_min", "-20"]
-    config = read_config(config_class("kl_prior_sac"), words)
-    loss = load_recipe("kl_prior_sac").build(config, make_env("Pendulum-v1")).loss_module
-    wanted = load_policy("zoo:sac/Pendulum-v1").state_dict()
+@pytest.mark.parametrize(
+    ("recipe", "file", "options"),
+    [
+        ("kl_prior_sac", "fine_tune", ["--prior.run", PENDULUM, "--network.log_std_min", "-20"]),
+        ("sac", "default", ["--warm_start.run", PENDULUM, "--warm_start.modules", "[actor]"]),
+    ],
+)
+def test_a_run_can_start_from_it(recipe: str, file: str, options: list[str]) -> None:
+    words = ["--config", str(RECIPES / "configs" / recipe / f"{file}.yaml"), *options]
+    config = read_config(config_class(recipe), words)
+    loss = load_recipe(recipe).build(config, make_env("Pendulum-v1")).loss_module
+    wanted = load_policy(PENDULUM).state_dict()
     found = loss.policy().state_dict()
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 

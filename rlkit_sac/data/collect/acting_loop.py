@@ -24,8 +24,9 @@ from rlkit_sac.envs.torchrl_env import COUNTED, OUTCOME, gym_envs, is_plain_gym_
 class ActingLoop:
     """Steps the environments of :func:`~rlkit_sac.envs.make_env` with a policy.
 
-    A step takes two calls: :meth:`step` writes the frame into ``frame.arrays``, :meth:`advance`
-    begins the next one. The state of a policy with memory is zero where an episode begins.
+    A step takes two calls: :meth:`step` writes the frame into ``frame.arrays``,
+    :meth:`begin_next_frame` begins the next one. The state of a policy with memory is zero where an
+    episode begins.
 
     Args:
         env: a Gymnasium environment made by ``make_env``, without further transforms.

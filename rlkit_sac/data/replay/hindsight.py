@@ -27,7 +27,7 @@ _CHECKED = 1_000  # stored transitions whose rewards are checked
 
 
 class HindsightTransform(Transform):
-    r"""Replaces goals of sampled transitions by goals that the same episode achieved later.
+    r"""Replaces goals of sampled transitions by goals that the same episode achieved.
 
     A sampled transition of step t, of an episode with the steps 0 to T - 1 so far, is relabeled
     with the probability ``her_ratio``. A step u is drawn uniformly, and the goal is what its next
@@ -128,7 +128,7 @@ class HindsightTransform(Transform):
             self.mark_gap()
 
     def mark_gap(self) -> None:
-        """Let no episode go on that has begun, since further collectors number from 0 again."""
+        """End all unfinished episodes, since further collectors number from 0 again."""
         self._unfinished = {}
 
     def _inv_call(self, tensordict: TensorDictBase) -> TensorDictBase:

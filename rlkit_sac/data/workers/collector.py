@@ -41,7 +41,7 @@ class WorkerCollector:
     ``async`` each batch is that of one worker, yielded as it comes; workers collect while the
     learner updates, with parameters that may be older. Every frame that was asked for is yielded,
     in batches of whole, consecutive steps, so that slices must stay within one batch
-    (``within_batches`` of :func:`~rlkit_sac.data.make_replay_buffer`).
+    (``within_batches`` of the samplers).
 
     A worker that dies is made anew, its environments begin their next episodes, and what was lost,
     at most one batch, is collected again; a warning says so.

@@ -97,8 +97,8 @@ class PolicySample:
         q_values: the outputs ``[R, *, K, M]`` of the live critics if no action is continuous, with
             gradients with respect to their parameters; otherwise ``None``.
         reduced_q: the minimum or mean over the live critics, ``[*, (K,) M]``, with gradients with
-            respect to the sampled action. ``None`` for a continuous policy: the actor's loss
-            computes it.
+            respect to the sampled action. ``None`` for a continuous policy without a value network:
+            the actor's loss computes it.
         state_value: V(s) of a value network, ``[*, M]``; ``None`` without one.
     """
 
@@ -347,7 +347,9 @@ class DiscreteFactor(Factor):
     def sample(
         self, log_probs: Tensor, log_priors: Tensor | None, allowed: Tensor | None
     ) -> FactorSample:
-        """Compute the exact entropy of a policy, or an estimate from one sample, without gradient.
+        """Return the policy and its expected log-probability, exact or from one sample.
+
+        Only the latter has no gradient.
 
         Args:
             log_probs: the log-probability of each action, ``[*, K]``.

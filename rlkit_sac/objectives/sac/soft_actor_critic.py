@@ -227,7 +227,7 @@ class SoftActorCriticLoss(SACNetworks):
     # ------------------------------------------------------------------ samples of the policy
 
     def _sample_policy(self, states: TensorDictBase) -> PolicySample:
-        """Sample the continuous action c, then the discrete action given the critics' values."""
+        """Sample the continuous action c, then compute the discrete policy given c."""
         dist = None if self.actor_network is None else self._actor_distribution(states)
         if self.continuous is None:
             return self._sample_discrete(states, dist)
@@ -251,7 +251,7 @@ class SoftActorCriticLoss(SACNetworks):
     def _sample_discrete(
         self, inputs: TensorDictBase, dist: Distribution | None = None
     ) -> PolicySample:
-        r"""Sample :math:`\pi_d(k|s, c) \propto \pi^0_d(k|s, c) \exp(\min_i Q_i(s, c)_k/\alpha_d)`.
+        r"""Return :math:`\pi_d(k|s, c) \propto \pi^0_d(k|s, c) \exp(\min_i Q_i(s, c)_k/\alpha_d)`.
 
         With an actor, the policy is the actor's. Actions that a mask forbids have the probability
         0, and their values have no effect.
