@@ -29,7 +29,7 @@ RECIPES = {
     "acer": shlex.split("""
         --collector.t_max 5 --collector.init_random_frames 60 --env.num_envs 2 --replay.batch_size 4
         --replay.capacity 250
-        --update.n_times_replay 2 --update.replay_start_size 50 --network.num_cells [8,8]
+        --update.n_times_replay 2 --update.replay_start_size 75 --network.num_cells [8,8]
         --evaluation.interval 110 --evaluation.episodes 1 --logging.interval 70
         --logging.progress false --checkpoint.interval 100 --
     """),
