@@ -80,7 +80,7 @@ class TrainingRun:
             deterministic=config.evaluation.deterministic,
         )
         self._before, self._updates_before, self._graphs, self._most_updates = 0, 0, 0, 1
-        self._foreseen = -1  # number of updates at the last call of _compiles_next
+        self._updates_at_check = -1  # at the last call of _compiles_next
         self._apply_schedules = partial(
             apply_schedules, self._update, config.loss.schedules, config.update.schedules
         )
@@ -262,7 +262,7 @@ class TrainingRun:
         graphs, self._graphs = self._graphs, self._update.num_graphs
         # The first update is never compiled, and after a graph others may follow.
         reached = self.updates + self._most_updates >= max(self._update.compile_from or math.inf, 2)
-        again, self._foreseen = self._foreseen == self.updates, self.updates
+        again, self._updates_at_check = self._updates_at_check == self.updates, self.updates
         return self._graphs > graphs or (reached and not graphs and not again)
 
     def _agree_across_ranks(self, save: bool) -> tuple[bool, bool]:
