@@ -30,12 +30,12 @@ from rlkit_sac.runs.networks import observation_inputs as observation_inputs
 from rlkit_sac.runs.networks import shared_encoder as shared_encoder
 from rlkit_sac.runs.policy import load_policy as load_policy
 from rlkit_sac.runs.policy import save_policy as save_policy
+from rlkit_sac.runs.pretrained import warm_start as warm_start
 from rlkit_sac.runs.prior import make_prior as make_prior
 from rlkit_sac.runs.replay import check_prior_data as check_prior_data
 from rlkit_sac.runs.replay import make_replay as make_replay
 from rlkit_sac.runs.replay import read_prior_data as read_prior_data
 from rlkit_sac.runs.replay import stored_keys as stored_keys
-from rlkit_sac.runs.resume import warm_start as warm_start
 from rlkit_sac.runs.run import TrainingRun as TrainingRun
 from rlkit_sac.runs.run import training_run as training_run
 from rlkit_sac.runs.saving import Checkpoints as Checkpoints

@@ -45,7 +45,8 @@ from rlkit_sac.runs.machine import (
 )
 from rlkit_sac.runs.networks import has_images
 from rlkit_sac.runs.policy import check_spaces
-from rlkit_sac.runs.resume import PARAMETER_PREFIXES, check_resume
+from rlkit_sac.runs.pretrained import PARAMETER_PREFIXES
+from rlkit_sac.runs.resume import check_resume
 from rlkit_sac.runs.video import check_video
 from rlkit_sac.updates.schedule import UpdateSchedule
 from rlkit_sac.updates.steps import LossStep, Step, TargetStep

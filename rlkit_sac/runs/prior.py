@@ -16,7 +16,7 @@ from rlkit_sac.errors import ConfigError, prefix_errors
 from rlkit_sac.modules import PolicyPrior, SameActionPrior, UniformPrior
 from rlkit_sac.modules.priors.frozen import FrozenPrior
 from rlkit_sac.runs.policy import find_policy, load_policy, stored_task
-from rlkit_sac.runs.resume import check_units
+from rlkit_sac.runs.units import check_units
 
 
 def make_prior(config: PriorConfig, env: EnvBase) -> nn.Module | None:

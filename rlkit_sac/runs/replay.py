@@ -30,7 +30,7 @@ from rlkit_sac.errors import ConfigError, check_installed, prefix_errors
 from rlkit_sac.runs.checkpoint import Checkpoint
 from rlkit_sac.runs.machine import num_ranks, share_of_rank
 from rlkit_sac.runs.policy import stored_task
-from rlkit_sac.runs.resume import check_units
+from rlkit_sac.runs.units import check_units
 from rlkit_sac.valid_steps import MASK, TRAJECTORY, drop_invalid
 
 # The beginning of the name of a data set of Minari.

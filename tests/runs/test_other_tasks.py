@@ -13,7 +13,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 import rlkit_sac
 from rlkit_sac.envs import describe_task, make_env
 from rlkit_sac.errors import ConfigError
-from rlkit_sac.runs.resume import check_units
+from rlkit_sac.runs.units import check_units
 from tests.envs.conftest import Still
 
 QUICK = {
