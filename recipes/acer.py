@@ -99,7 +99,7 @@ def make_networks(
     kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Make actor and critic, or both on one trunk, as keyword arguments of the loss."""
-    policy, layers = config.head_arguments(kind), config.critic_arguments()
+    policy, layers = config.actor_arguments(kind), config.critic_arguments()
     build = partial(runs.build_network, config)
     if kind == "discrete":
         if config.shared_trunk:
@@ -189,7 +189,7 @@ def build(config: ACERConfig, env: EnvBase) -> runs.Parts:
         example_transition(env, stored, policy=policy, random_policy=random_policy),
         sampler=sampler,
     )
-    collector = runs.run_collector(config, env, policy, update, random_policy=random_policy)
+    collector = runs.make_run_collector(config, env, policy, update, random_policy=random_policy)
     return runs.Parts(loss_module, update, replay, collector)
 
 

@@ -143,7 +143,7 @@ def build(config: HybridSACConfig, env: EnvBase) -> runs.Parts:
     policy = loss_module.policy()
     stored = runs.stored_keys(config, loss_module)
     replay = runs.make_replay(config, env, example_transition(env, stored, policy=policy))
-    collector = runs.run_collector(config, env, policy, update)
+    collector = runs.make_run_collector(config, env, policy, update)
     return runs.Parts(loss_module, update, replay, collector)
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
-from numbers import Real
 from traceback import format_exception
 from typing import Any
 
@@ -218,26 +217,6 @@ def check_installed(*packages: str, extra: str) -> None:
         # A folder of that name without code, such as W&B leaves behind, has a spec but no origin.
         if spec is None or spec.origin is None:
             raise ConfigError(f"the package {name} is missing: pip install 'rlkit_sac[{extra}]'")
-
-
-def check_number(name: str, value: Any, *, above: float, below: float) -> None:
-    """Refuse an argument that is not a number within bounds.
-
-    Args:
-        name: the name of the argument.
-        value: the value of the argument.
-        above: the exclusive lower bound.
-        below: the exclusive upper bound.
-
-    Raises:
-        ConfigError: the value is something else, such as NaN.
-
-    >>> check_number("confidence", 95, above=0, below=1)
-    Traceback (most recent call last):
-    rlkit_sac.errors.ConfigError: confidence is 95; give a number between 0 and 1
-    """
-    if not isinstance(value, Real) or not above < float(value) < below:
-        raise ConfigError(f"{name} is {value!r}; give a number between {above} and {below}")
 
 
 def check_bounds(low: Any, high: Any, where: str = "") -> None:

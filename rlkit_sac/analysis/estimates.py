@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rlkit_sac.errors import ConfigError, check_number
+from rlkit_sac.errors import ConfigError
 
 Statistic = Literal["mean", "iqm"]
 Floats = NDArray[np.float64]
@@ -57,7 +57,8 @@ class Estimator:
     def __post_init__(self) -> None:
         if self.statistic not in ("mean", "iqm"):
             raise ConfigError(f"statistic is {self.statistic!r}; choose 'mean' or 'iqm'")
-        check_number("confidence", self.confidence, above=0, below=1)
+        if not 0 < self.confidence < 1:
+            raise ConfigError(f"confidence is {self.confidence}; give a number between 0 and 1")
 
     def value(self, *strata: Floats) -> Floats:
         """Return the statistic over all runs.

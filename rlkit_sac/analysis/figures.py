@@ -100,7 +100,7 @@ def plot_learning_curves(
     lines = split_comparable(selected, by, same_interval=frames is None)
     curves = aggregate_curves(lines, column, frames, Estimator(statistic, confidence))
     dots = {}
-    if episodes is not None:
+    if episodes is not None and not episodes.empty:
         rows = select_rows(episodes, ["task", "frames", "return"], by)
         dots = {tuple(key.values()): group for key, group in split(rows, [*by, "task"])}
     tasks = list(curves["task"].unique())
@@ -131,7 +131,7 @@ def plot_learning_curves(
                 line = _draw_curve(axes, curve, "frames", color, style, alpha=alpha)
         line.set_label(f"{describe(key)} ({count_text(group['runs'], 'run')})")
         handles.append(line)
-    if episodes is not None:
+    if dots:
         gray = COLORS[0] if len(groups) == 1 else "0.5"
         handles.append(axes.scatter([], [], s=9, color=gray, label="training episodes"))
     for axes in panels.values():

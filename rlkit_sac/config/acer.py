@@ -92,7 +92,7 @@ class ACERNetworkConfig(GaussianHeadConfig):
         if self.shared_trunk and self.critic_layer_norm:
             yield "critic_layer_norm", "must be false where shared_trunk is true, got true"
 
-    def head_arguments(self, kind: ActionKind) -> dict[str, Any]:
+    def actor_arguments(self, kind: ActionKind) -> dict[str, Any]:
         """Return the keyword arguments of the actor.
 
         Args:

@@ -7,8 +7,8 @@ gives batches of transitions, ``[B]``, or of B slices or segments of T consecuti
 """
 
 from rlkit_sac.data.collect.acting_loop import ActingLoop as ActingLoop
-from rlkit_sac.data.collect.collector import AnyCollector as AnyCollector
 from rlkit_sac.data.collect.collector import LightCollector as LightCollector
+from rlkit_sac.data.collect.collector import LocalCollector as LocalCollector
 from rlkit_sac.data.collect.collector import make_collector as make_collector
 from rlkit_sac.data.collect.frame import check_finite as check_finite
 from rlkit_sac.data.image_shift import random_shift as random_shift

@@ -39,7 +39,8 @@ def lift_random_inputs(graph: GraphModule) -> list[Draw]:
     >>> graph(torch.zeros(2)), len(draws)
     ((tensor([1., 1.]),), 1)
     """
-    random = [node for node in graph.graph.nodes if _is_random(node)]
+    tag = torch.Tag.nondeterministic_seeded
+    random = [node for node in graph.graph.nodes if tag in getattr(node.target, "tags", ())]
     draws = [_draw_function(node) for node in random]
     found = [draw for draw in draws if draw is not None]
     if len(found) < len(random):
@@ -58,10 +59,6 @@ def lift_random_inputs(graph: GraphModule) -> list[Draw]:
     graph.graph.eliminate_dead_code()
     graph.recompile()
     return found
-
-
-def _is_random(node: Node) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _is_in_place(node: Node) -> bool:

@@ -47,7 +47,7 @@ class LossContract(LossModule):
     #: The names of accepted keys that are read only under ``next``. A subclass may add its own.
     outcomes: ClassVar[tuple[str, ...]] = ("reward", "done", "terminated")
     #: Options that :meth:`set_scalar` can change.
-    scalars: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
+    adjustable: ClassVar[dict[str, Any]] = {"gamma": UnitFloat, "reward_scale": float}
 
     #: Whether :meth:`update_normalizers` leaves the statistics of the policy's observations alone.
     keeps_observation_statistics: bool = False
@@ -328,15 +328,15 @@ class LossContract(LossModule):
         The reward normalizer follows ``gamma``.
 
         Args:
-            option: ``gamma``, ``reward_scale``, or another option in :attr:`scalars`.
+            option: ``gamma``, ``reward_scale``, or another option in :attr:`adjustable`.
             value: the new number.
 
         Raises:
             ConfigError: for an option that this loss does not have, or a value that it cannot have.
         """
-        if option not in self.scalars or not hasattr(self, option):
+        if option not in self.adjustable or not hasattr(self, option):
             raise ConfigError(f"{type(self).__name__} has no number {option!r} that may change")
-        check_values({option: self.scalars[option]}, {option: value})
+        check_values({option: self.adjustable[option]}, {option: value})
         if option == "gamma" and self.reward_normalizer is not None:
             self.reward_normalizer.gamma = float(value)
         current = getattr(self, option)

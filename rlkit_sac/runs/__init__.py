@@ -5,8 +5,8 @@ from rlkit_sac.config.run import RunConfig as RunConfig
 from rlkit_sac.runs.build import Parts as Parts
 from rlkit_sac.runs.build import limit_episodes as limit_episodes
 from rlkit_sac.runs.build import make_envs as make_envs
+from rlkit_sac.runs.build import make_run_collector as make_run_collector
 from rlkit_sac.runs.build import parameter_groups as parameter_groups
-from rlkit_sac.runs.build import run_collector as run_collector
 from rlkit_sac.runs.build import update_steps as update_steps
 from rlkit_sac.runs.checkpoint import Checkpoint as Checkpoint
 from rlkit_sac.runs.directory import RunDirectory as RunDirectory

@@ -21,7 +21,7 @@ from torchrl.objectives import LossModule
 from rlkit_sac.config import EnvConfig, UpdateConfig
 from rlkit_sac.config.options import check_config
 from rlkit_sac.config.run import BaseRunConfig
-from rlkit_sac.data import AnyCollector, WorkerCollector, make_collector
+from rlkit_sac.data import LocalCollector, WorkerCollector, make_collector
 from rlkit_sac.data.batch_steps import steps_per_batch
 from rlkit_sac.data.collect.policy_entries import written_entries
 from rlkit_sac.data.workers.cluster import ray_cluster
@@ -70,7 +70,7 @@ class Parts(NamedTuple):
     loss_module: LossModule
     update: Update
     replay: TensorDictReplayBuffer
-    collector: AnyCollector | WorkerCollector
+    collector: LocalCollector | WorkerCollector
 
 
 @contextmanager
@@ -265,14 +265,14 @@ def _warn(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
 
 
-def run_collector(
+def make_run_collector(
     config: BaseRunConfig,
     env: EnvBase,
     policy: TensorDictModuleBase,
     update: Update,
     *,
     random_policy: TensorDictModuleBase | None = None,
-) -> AnyCollector | WorkerCollector:
+) -> LocalCollector | WorkerCollector:
     """Return the collector of a run: in this process, or with ``workers.number`` in workers.
 
     Args:

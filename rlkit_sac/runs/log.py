@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -328,9 +327,10 @@ class MetricsAverage:
 
 
 def report(run: RunDirectory, log: TrainingLog) -> str:
-    """Draw ``figures/learning_curve.png`` and describe the run.
+    """Draw ``figures/learning_curve.png`` and return a table about the run.
 
-    Without matplotlib the description says how to get the figure.
+    The table has the last and best evaluation, the cost, and the place of the files; without
+    matplotlib it says how to get the figure.
 
     Args:
         run: a run with at least one evaluation.
@@ -339,34 +339,22 @@ def report(run: RunDirectory, log: TrainingLog) -> str:
     Returns:
         The text to print.
     """
-    summary = final_summary(run.path, log)
-    figure = run.path / "figures" / "learning_curve.png"
-    try:
-        episodes = load_runs(run.path, table="episodes")
-        plot_learning_curves(
-            load_runs(run.path), episodes=None if episodes.empty else episodes, path=figure
-        )
-        return f"{summary}\nlearning curve   {figure}"
-    except (RlkitSacError, ImportError, OSError) as error:
-        return f"{summary}\n{error}"
-
-
-def final_summary(run: Path, log: TrainingLog) -> str:
-    """Return a table on a finished run: last and best evaluation, cost, and the place of its files.
-
-    Args:
-        run: the run directory.
-        log: the log of the run.
-    """
     rows = {
         "last evaluation": _evaluation(log, max(log.evaluations, default=None)),
         "best evaluation": _evaluation(log, log.best_evaluation()),
         "frames": f"{log.frames:,}",
         "updates": f"{log.updates:,}",
         "wall time": f"{timedelta(0, int(log.seconds))} ({log.frames / log.seconds:,.0f} frames/s)",
-        "results": str(run),
+        "results": str(run.path),
     }
-    return summary_table(rows)
+    summary = summary_table(rows)
+    figure = run.path / "figures" / "learning_curve.png"
+    try:
+        episodes = load_runs(run.path, table="episodes")
+        plot_learning_curves(load_runs(run.path), episodes=episodes, path=figure)
+        return f"{summary}\nlearning curve   {figure}"
+    except (RlkitSacError, ImportError, OSError) as error:
+        return f"{summary}\n{error}"
 
 
 def _evaluation(log: TrainingLog, frames: int | None) -> str:

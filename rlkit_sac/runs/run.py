@@ -328,7 +328,9 @@ def training_run(
     started = time.perf_counter()
     policy = partial(policy_files, parts.loss_module.policy(), task=describe_task(eval_env))
     policy()  # refuses a policy that cannot be saved before the run begins
-    _check_parts(config, parts)
+    if num_ranks() > 1 and parts.update.group is None:
+        raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
+    apply_schedules(parts.update, config.loss.schedules, {}, 0)  # refuses what cannot change
     directory = session.open_directory(config, recipe)
     print(f"{recipe} on {config.env.id} ({eval_env.device}): {directory.path}", flush=True)
     names, shows_bar = parts.update.scalar_names, config.logging.progress and rank() == 0
@@ -360,12 +362,6 @@ def training_run(
     print(report(directory, log))
     if config.evaluation.video:
         record_best(directory.path, parts.loss_module.policy())
-
-
-def _check_parts(config: BaseRunConfig, parts: Parts) -> None:
-    if num_ranks() > 1 and parts.update.group is None:
-        raise ConfigError("this recipe learns in one process: make Update(group=learner_group())")
-    apply_schedules(parts.update, config.loss.schedules, {}, 0)  # refuses what cannot change
 
 
 def _session_facts(

@@ -16,7 +16,7 @@ from tensordict import TensorDict
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.runs import EvaluationResult, RunDirectory
 from rlkit_sac.runs.files import join_state, split_state
-from rlkit_sac.runs.log import MetricsAverage, TrainingLog, final_summary
+from rlkit_sac.runs.log import MetricsAverage, TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar
 
 NAMES = ("loss_actor", "alpha", "q0_min", "grad_norm_actor")
@@ -219,5 +219,5 @@ def test_a_deviation_needs_several_episodes(evaluations: Any, text: str) -> None
     bar: Any = SimpleNamespace()
     log = TrainingLog(bar, bar, (), started=0.0)
     log.evaluations = evaluations
-    lines = final_summary(Path("runs"), log).splitlines()
+    lines = report(SimpleNamespace(path=Path("runs")), log).splitlines()
     assert lines[:2] == [f"last evaluation  {text}", f"best evaluation  {text}"]

@@ -215,7 +215,7 @@ def add_policy_states(env: EnvBase, policy: TensorDictModuleBase) -> EnvBase:
     return env.append_transform(TensorDictPrimer(specs, expand_specs=True))
 
 
-AnyCollector: TypeAlias = LightCollector | TorchRLCollector
+LocalCollector: TypeAlias = LightCollector | TorchRLCollector
 
 
 def make_collector(
@@ -226,7 +226,7 @@ def make_collector(
     frames_per_batch: int,
     init_random_frames: int = 0,
     random_policy: TensorDictModuleBase | None = None,
-) -> AnyCollector:
+) -> LocalCollector:
     """Return a collector in this process that yields ``total_frames`` frames, the last batch whole.
 
     A :class:`LightCollector` steps a Gymnasium environment that :func:`~rlkit_sac.envs.make_env`

@@ -13,7 +13,7 @@ from torch import Tensor
 from torchrl.data import TensorDictReplayBuffer
 from torchrl.envs import Transform
 
-from rlkit_sac.errors import BatchError, ConfigError, RunError, check_number
+from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.valid_steps import TRAJECTORY
 
 Strategy: TypeAlias = Literal["future", "final", "episode"]
@@ -104,7 +104,8 @@ class HindsightTransform(Transform):
         desired: Sequence[GoalColumns] = (("desired_goal", _ALL),),
     ) -> None:
         super().__init__()
-        check_number("her_ratio", her_ratio, above=-1e-9, below=1 + 1e-9)
+        if not 0 <= her_ratio <= 1:
+            raise ConfigError(f"her_ratio is {her_ratio}; give a number from 0 to 1")
         if not isinstance(replay, TensorDictReplayBuffer):
             raise ConfigError(f"use a TensorDictReplayBuffer, got a {type(replay).__name__}")
         self._replay, self._capacity = replay, replay.storage.max_size

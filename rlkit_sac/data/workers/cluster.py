@@ -61,7 +61,9 @@ def ray_cluster(address: str | None = None, *, workers: int, cpus: float = 1.0) 
         with _named_address(address), hold_signals():
             ray.init(address=address or "local", **options)
     finally:
-        _restore_signal_handlers(handlers)  # Ray handles SIGTERM by ending the process
+        for number, handler in handlers.items():  # Ray handles SIGTERM by ending the process
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
     try:
         check_capacity(workers, cpus)
         yield
@@ -101,9 +103,3 @@ def _named_address(address: str | None) -> AbstractContextManager[None]:
     """Turn errors of a connection into a `ConfigError` that names its address."""
     text = f"no Ray cluster at workers.address {address!r} (host:port, or auto)"
     return prefix_errors(text, OverflowError, RuntimeError, ValueError)
-
-
-def _restore_signal_handlers(handlers: dict[int, Any]) -> None:
-    for number, handler in handlers.items():
-        if handler is not None and signal.getsignal(number) is not handler:
-            signal.signal(number, handler)

@@ -17,7 +17,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
 from torchrl.envs import EnvBase
 
-from rlkit_sac.data.collect.collector import AnyCollector, make_collector
+from rlkit_sac.data.collect.collector import LocalCollector, make_collector
 from rlkit_sac.data.collect.uniform_policy import uniform_policy
 from rlkit_sac.envs import load_episodes
 
@@ -82,7 +82,7 @@ class Worker:
         _ = self._collector
 
     @cached_property
-    def _collector(self) -> AnyCollector:
+    def _collector(self) -> LocalCollector:
         torch.set_num_threads(1)
         derived = np.random.SeedSequence([self.seed, self._first_env]).generate_state(2)
         random.seed(int(derived[0]))

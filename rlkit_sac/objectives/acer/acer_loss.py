@@ -169,7 +169,7 @@ class ACERLoss(SegmentLoss):
     ['entropy', 'kl', 'loss_actor', 'loss_critic', 'loss_entropy', 'value']
     """
 
-    scalars = SegmentLoss.scalars | {"beta": NonNegativeFloat}
+    adjustable = SegmentLoss.adjustable | {"beta": NonNegativeFloat}
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class SACNetworks(LossContract):
     default_keys = _AcceptedKeys
     tensor_keys: _AcceptedKeys
     default_value_estimator = ValueEstimators.TD0
-    scalars = LossContract.scalars | {
+    adjustable = LossContract.adjustable | {
         "qvalue_coef": NonNegativeFloat,
         "dqda_clipping": PositiveFloat,
         **{f"target_entropy{suffix}": float for suffix in ("", "_discrete", "_continuous")},

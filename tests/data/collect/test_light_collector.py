@@ -10,7 +10,7 @@ from torch import nn
 from torchrl.modules import ProbabilisticActor
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.collector import AnyCollector, LightCollector
+from rlkit_sac.data.collect.collector import LightCollector, LocalCollector
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import categorical_actor, tanh_gaussian_actor
 from tests.data.collect.kinds import Kind, of_kind
@@ -66,7 +66,9 @@ def move(policy: nn.Module) -> None:
             parameter.add_(0.1 * torch.randn_like(parameter))
 
 
-def batches_of(collector: AnyCollector, policy: nn.Module) -> tuple[list[TensorDict], torch.Tensor]:
+def batches_of(
+    collector: LocalCollector, policy: nn.Module
+) -> tuple[list[TensorDict], torch.Tensor]:
     """The batches of a policy whose parameters move after each, and the generator after it."""
     torch.manual_seed(1)
     batches = []

@@ -8,7 +8,7 @@ from tensordict import TensorDict
 from tensordict.nn import TensorDictModuleBase
 
 from rlkit_sac.data import make_collector
-from rlkit_sac.data.collect.collector import AnyCollector
+from rlkit_sac.data.collect.collector import LocalCollector
 from rlkit_sac.envs import make_env
 from rlkit_sac.modules import RandomBehavior
 from tests.data.collect.kinds import BOTH, KINDS, Kind, of_kind
@@ -28,7 +28,7 @@ def collector_of(
     num_envs: int = 1,
     random: int = 0,
     behavior: bool = False,
-) -> AnyCollector:
+) -> LocalCollector:
     """Batches of five steps, and episodes of at most seven."""
     env = of_kind(make_env(task, num_envs=num_envs, max_episode_steps=7), kind)
     random_policy = RandomBehavior(env.full_action_spec_unbatched["action"]) if behavior else None
