@@ -24,7 +24,7 @@ LEFT_OUT = {
 # What a page's commands need that the page does not make, and numbers that would take too long.
 REPLACED = {
     "<run>": "*-seed0",
-    "train RECIPE --config NAME": "train sac --config pendulum",
+    "RECIPE --config NAME --env.id TASK": "sac --config pendulum",
     # In a copy of the documentation, whose tables stay as they are.
     "python recipes/benchmarks/learning.py": f"cp -r {ROOT}/docs . && python \
 recipes/benchmarks/learning.py && diff docs/benchmarks.md {ROOT}/docs/benchmarks.md",
