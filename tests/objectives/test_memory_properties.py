@@ -6,10 +6,12 @@ from tensordict import TensorDict
 from torch import Tensor
 from torchrl.objectives import LossModule
 
+from rlkit_sac.modules import SameActionPrior
 from rlkit_sac.modules.memory import policy_states
 from tests.objectives.comparison import assert_same, results
 from tests.objectives.losses import KINDS
 from tests.objectives.memory_references import (
+    SPECS,
     make_rows,
     memory_of,
     recurrent_loss,
@@ -36,9 +38,11 @@ def call(loss: LossModule, data: TensorDict) -> dict[str, Tensor]:
 # ------------------------------------------------------------------ the first step of a row
 
 
+@pytest.mark.parametrize("prior", [None, SameActionPrior], ids=["no_prior", "same_action"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sampler_that_sets_is_init_at_the_first_steps_changes_nothing(kind: str) -> None:
-    loss, data = make_loss(kind), rows_of(kind).exclude("begins")
+def test_a_sampler_that_sets_is_init_at_the_first_steps_changes_nothing(kind: str, prior) -> None:
+    options = {} if prior is None else {"prior_network": prior(SPECS[kind], 0.7)}
+    loss, data = make_loss(kind, **options), rows_of(kind).exclude("begins")
     data["is_init"][:, 0] = False
     data["is_init"][3, 0] = True  # where an episode does begin
     wanted = call(loss, data)
