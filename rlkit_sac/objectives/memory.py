@@ -111,7 +111,7 @@ class MemoryRows:
         """
         steps = (..., slice(self.burn_in, None))
         states, next_states = transitions.states[steps], transitions.next_states[steps]
-        states.set("is_init", self.states["is_init"][steps])  # for priors
+        states.set("is_init", self.states[steps]["is_init"])  # for priors
         for memory_pass in memory_passes:
             encoded, next_encoded = memory_pass.network.encode(self, memory_pass)
             if memory_pass.at_states:
