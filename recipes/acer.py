@@ -99,9 +99,9 @@ def make_networks(
     kind: modules.ActionKind, sizes: dict[str, Any], config: ACERNetworkConfig
 ) -> dict[str, Any]:
     """Make actor and critic, or both on one trunk, as keyword arguments of the loss."""
-    policy, layers = config.actor_arguments(kind), config.critic_arguments()
-    build = partial(runs.build_network, config)
+    layers, build = config.critic_arguments(), partial(runs.build_network, config)
     if kind == "discrete":
+        policy = config.actor_arguments("log_std")
         if config.shared_trunk:
             return {"actor_critic": build(modules.categorical_actor_critic, **sizes, **policy)}
         actor, critic = (
@@ -109,6 +109,7 @@ def make_networks(
             build(modules.action_value_critic, **sizes, **layers),
         )
         return {"actor_network": actor, "critic_network": critic}
+    policy = config.actor_arguments()
     if config.shared_trunk:
         both = build(
             modules.gaussian_actor_critic, **sizes, **policy, num_samples=config.num_samples

@@ -44,8 +44,8 @@ class CloneConfig:
     """Clone a policy from a replay buffer or from demonstrations."""
 
     data: str = "demonstrations"
-    """Run directory, or folder that TensorDict.save wrote, with observations and actions of the
-    task."""
+    """Run directory, folder that TensorDict.save wrote, or minari: and the name of a data set, with
+    observations and actions of the task."""
     output: str = "cloned"
     """New folder for the policy, which load_policy and prior.run read."""
     env: EnvConfig = field(default_factory=EnvConfig)

@@ -82,18 +82,19 @@ def _task_facts(env: EnvBase) -> dict[str, str]:
     """Return the spaces of the task, the inputs of networks and other facts, as texts by name."""
     from gymnasium.spaces import Dict
 
-    from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim, task_conversions
+    from rlkit_sac.envs import action_mask_key, parameter_mask, reward_dim
     from rlkit_sac.envs.adapted_env import adapted_task
+    from rlkit_sac.envs.specs import find_conversion
     from rlkit_sac.envs.torchrl_env import gym_envs
 
-    observations, actions = task_conversions(env)
-    policy_action = actions.agent_space()
+    task = find_conversion(env)
+    policy_action = task.act.agent_space()
     if isinstance(policy_action, Dict):  # hybrid
         policy_action = policy_action["action"]
     spaces = {
-        "observation": observations.space,
+        "observation": task.observe.space,
         **{f"  {key}": space for key, space in _network_inputs(env).items()},
-        "action": actions.space,
+        "action": task.act.space,
         "  policy gives": policy_action,
     }
     facts = {name: textwrap.shorten(str(space), 160) for name, space in spaces.items()}
@@ -114,11 +115,12 @@ def _task_facts(env: EnvBase) -> dict[str, str]:
 
 def _network_inputs(env: EnvBase) -> dict[str, object]:
     """Return the inputs of networks by entry: one space, or a text for each image."""
-    from rlkit_sac.envs import observation_layout, task_conversions
+    from rlkit_sac.envs import observation_layout
+    from rlkit_sac.envs.specs import find_conversion
     from rlkit_sac.modules.encoders import encoder_kind, image_size
 
     layout = observation_layout(env)
-    inputs = dict(task_conversions(env)[0].agent_space())
+    inputs = dict(find_conversion(env).observe.agent_space())
     if not any("scale" in entry for entry in layout):
         return {"network sees": inputs["observation"]}
     for entry in layout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,8 +21,6 @@ from rlkit_sac.config.options import (
 )
 from rlkit_sac.config.run import WarmStartConfig
 from rlkit_sac.config.update import StepConfig
-
-ActionKind = Literal["discrete", "continuous"]
 
 
 @dataclass
@@ -91,16 +89,6 @@ class ACERNetworkConfig(GaussianHeadConfig):
         yield from super().errors()
         if self.shared_trunk and self.critic_layer_norm:
             yield "critic_layer_norm", "must be false where shared_trunk is true, got true"
-
-    def actor_arguments(self, kind: ActionKind) -> dict[str, Any]:
-        """Return the keyword arguments of the actor.
-
-        Args:
-            kind: the kind of the actions.
-        """
-        arguments = self.layer_arguments().items()
-        omitted = ["num_samples", "shared_trunk", "critic", *["log_std"] * (kind == "discrete")]
-        return {name: value for name, value in arguments if not name.startswith((*omitted,))}
 
 
 @dataclass

@@ -44,10 +44,15 @@ class LayersConfig:
     memory_layers: Annotated[int, Field(ge=1, le=16)] = 1
     """Number of layers in each memory."""
 
-    def layer_arguments(self) -> dict[str, Any]:
-        """Return keyword arguments of a network: all options but builder, encoder and memory."""
-        omitted = ("builder", "encoder", "memory", "shared_encoder")
-        return {name: value for name, value in asdict(self).items() if not name.startswith(omitted)}
+    def actor_arguments(self, *omitted: str) -> dict[str, Any]:
+        """Return the keyword arguments of an actor.
+
+        Args:
+            omitted: beginnings of the names of options to leave out, besides those of the builder,
+                encoder, memory and critics.
+        """
+        others = ("builder", "encoder", "memory", "shared_", "critic_", "num_samples", *omitted)
+        return {name: value for name, value in asdict(self).items() if not name.startswith(others)}
 
     def critic_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of a critic."""
@@ -84,11 +89,6 @@ class NetworkConfig(LayersConfig):
     critic_atoms: Annotated[int, Field(ge=2, le=10_000)] | None = None
     """Number of atoms on [-5, 5] of a distribution that describes each value, 101 as published; it
     needs normalization.rewards bounded and a small loss.alpha_init. null for scalar values."""
-
-    def actor_arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of an actor."""
-        arguments = self.layer_arguments()
-        return {name: value for name, value in arguments.items() if not name.startswith("critic_")}
 
 
 @dataclass

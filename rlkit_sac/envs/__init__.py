@@ -17,7 +17,6 @@ from rlkit_sac.envs.specs import observation_dim as observation_dim
 from rlkit_sac.envs.specs import observation_layout as observation_layout
 from rlkit_sac.envs.specs import parameter_mask as parameter_mask
 from rlkit_sac.envs.specs import reward_dim as reward_dim
-from rlkit_sac.envs.specs import task_conversions as task_conversions
 from rlkit_sac.envs.torchrl_env import PreviousAction as PreviousAction
 from rlkit_sac.envs.torchrl_env import load_episodes as load_episodes
 from rlkit_sac.envs.torchrl_env import save_episodes as save_episodes

@@ -179,7 +179,7 @@ class TaskConversion(Transform):
         )
         device = env.device or torch.device("cpu")
         self.tensors = TaskTensors(self.description, device=device)
-        self.observe, self.act = self.tensors.observe, self.tensors.to_task
+        self.observe, self.act = self.tensors.observe, self.tensors.act
         self.critic: ObservationConversion | None = None
         if critic_keys is not None:
             space, self._read_by_critics = reader(critic_keys)

@@ -40,8 +40,8 @@ class AgentEnv(gym.Wrapper[Any, Any, Any, Any]):
     `EnvironmentFault` with episode, step and seed.
 
     The observation space is the table of what is observed at a reset and after each step: an entry
-    that :meth:`entries` writes and the space declares is collected, and stored where a loss reads
-    it.
+    that :meth:`agent_entries` writes and the space declares is collected, and stored where a loss
+    reads it.
 
     Args:
         env: a task in seeded episodes.

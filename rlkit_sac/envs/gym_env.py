@@ -123,7 +123,7 @@ def wrap_env(
 
     Args:
         spec: the spec of the environment.
-        env: an environment made by :func:`create`.
+        env: an environment made by :func:`create_env`.
         seed: seed of the run.
         env_index: position among the environments that run side by side, from 0.
         action_mask: if true, masks of allowed actions become an entry.

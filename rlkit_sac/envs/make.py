@@ -33,8 +33,8 @@ from rlkit_sac.envs.gym_env import create_env, env_name, find_env_spec, warn_of_
 from rlkit_sac.envs.in_use import mark_in_use, refuse_shared
 from rlkit_sac.envs.seeding import EpisodeSeeding, episode_seed
 from rlkit_sac.envs.torchrl_env import (
-    EpisodicGymWrapper,
-    EpisodicSerialEnv,
+    MadeGymEnv,
+    MadeSerialEnv,
     PreviousAction,
     gym_envs,
 )
@@ -168,17 +168,17 @@ def make_env(
     options |= {"sum_type": np.float32 if no_float64 else np.float64}
     first = [made]  # the first environment is used as it is; the others are made like it
 
-    def single(*, env_index: int, device: torch.device | str = "cpu") -> EpisodicGymWrapper:
+    def single(*, env_index: int, device: torch.device | str = "cpu") -> MadeGymEnv:
         env = first.pop() if first else construct()
         assert isinstance(env, gym.Env)
         env = wrap_env(spec, env, env_index=env_index, **options)
-        return EpisodicGymWrapper(env, categorical_action_encoding=True, device=device)
+        return MadeGymEnv(env, categorical_action_encoding=True, device=device)
 
     if num_envs == 1:
         base = single(env_index=first_index, device=device)
     else:
         arguments = [{"env_index": first_index + index} for index in range(num_envs)]
-        base = EpisodicSerialEnv(num_envs, single, create_env_kwargs=arguments, device=device)
+        base = MadeSerialEnv(num_envs, single, create_env_kwargs=arguments, device=device)
     return TransformedEnv(base, Compose(InitTracker(), StepCounter(), PreviousAction()))
 
 

@@ -10,11 +10,9 @@ from torchrl.data import Bounded, Categorical, Composite, TensorSpec
 from torchrl.envs import EnvBase, TransformedEnv
 
 from rlkit_sac.envs.action_masks import ACTION_MASK
-from rlkit_sac.envs.actions import ActionConversion
 from rlkit_sac.envs.adapted_env import AdaptedEnv, TaskConversion, adapted_task
 from rlkit_sac.envs.agent_env import AgentEnv
 from rlkit_sac.envs.exploration_noise import ExplorationNoise
-from rlkit_sac.envs.observations import ObservationConversion
 from rlkit_sac.envs.torchrl_env import gym_envs, is_plain_gym_env
 from rlkit_sac.errors import TaskError
 
@@ -161,20 +159,6 @@ def describe_task(env: EnvBase) -> dict[str, Any] | None:
     if isinstance(env, TransformedEnv) and isinstance(env.base_env, AdaptedEnv):
         made = sum(not isinstance(part, ExplorationNoise) for part in env.transform) == 3
     return find_conversion(env).description if made else None
-
-
-def task_conversions(env: EnvBase) -> tuple[ObservationConversion, ActionConversion]:
-    """Return the conversions of a task's observations and of the agent's actions.
-
-    Args:
-        env: made by :func:`~rlkit_sac.envs.make_env`, batched or not.
-
-    >>> from rlkit_sac.envs import make_env
-    >>> task_conversions(make_env("CartPole-v1"))[1].space
-    Discrete(2)
-    """
-    task = find_conversion(env)
-    return task.observe, task.act
 
 
 def action_mask_key(env: EnvBase) -> str | None:

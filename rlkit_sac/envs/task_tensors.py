@@ -92,18 +92,18 @@ class TaskTensors:
     """
 
     def __init__(self, task: dict[str, Any], *, device: torch.device | None = None) -> None:
-        self.observe, self.to_task = make_conversions(task)
+        self.observe, self.act = make_conversions(task)
         self._acted = [
             (is_choice(leaf), prod(leaf.shape or ()), leaf.shape or (), _torch_dtype(leaf))
-            for _, leaf, _ in leaves(self.to_task.space)
+            for _, leaf, _ in leaves(self.act.space)
         ]
         self.inputs = _describe("observation", self.observe.space, _observation_dtype)
-        self.outputs = _describe("action", self.to_task.space, lambda leaf: leaf.dtype)
+        self.outputs = _describe("action", self.act.space, lambda leaf: leaf.dtype)
         no_float64 = device is not None and device.type == "mps"
         self._strides, self._counts, self._starts, self._low, self._high = (
             (each.float() if no_float64 and each.is_floating_point() else each).to(device)
             for name in ("strides", "counts", "starts", "low", "high")
-            for each in [torch.from_numpy(getattr(self.to_task, name).copy())]
+            for each in [torch.from_numpy(getattr(self.act, name).copy())]
         )
 
     def to_tensors(self, observation: Any) -> tuple[list[Tensor], tuple[int, ...]]:
@@ -189,7 +189,7 @@ class TaskTensors:
 
     def build_action(self, values: Iterator[NDArray[Any]]) -> Any:
         """Return the leaves of an action, or of N, in the structure of the task."""
-        return build_from_leaves(self.to_task.space, values)
+        return build_from_leaves(self.act.space, values)
 
     def _flatten_leaf(self, leaf: Space[Any], value: Tensor, is_counter: bool) -> Tensor:
         """Return the same as ``gymnasium.spaces.flatten``, float32 ``[N, D]``."""
@@ -205,7 +205,7 @@ class TaskTensors:
 
     def _rescale_and_clip(self, values: Tensor) -> Tensor:
         values = values.to(self._low.dtype)
-        if self.to_task.rescale:
+        if self.act.rescale:
             values = (1 - values) * (0.5 * self._low) + (1 + values) * (0.5 * self._high)
         return values.clamp(self._low, self._high)
 

@@ -18,11 +18,11 @@ COUNTED: dict[str, Any] = {"step_count": 0, "is_init": True}
 SUCCESS = "success"
 
 
-class EpisodicGymWrapper(GymWrapper):
+class MadeGymEnv(GymWrapper):
     """TorchRL's wrapper of an environment that :func:`~rlkit_sac.envs.make_env` made.
 
     >>> import gymnasium as gym
-    >>> EpisodicGymWrapper(gym.make("Pendulum-v1")).gym_env().spec.id
+    >>> MadeGymEnv(gym.make("Pendulum-v1")).gym_env().spec.id
     'Pendulum-v1'
     """
 
@@ -31,7 +31,7 @@ class EpisodicGymWrapper(GymWrapper):
         return self._env
 
 
-class EpisodicSerialEnv(SerialEnv):
+class MadeSerialEnv(SerialEnv):
     """Several environments that :func:`~rlkit_sac.envs.make_env` made, side by side."""
 
 
@@ -136,7 +136,7 @@ def is_plain_gym_env(env: EnvBase) -> bool:
     expected = [InitTracker, StepCounter, PreviousAction]
     if [type(each) for each in env.transform] != expected or env.transform[1].max_steps:
         return False
-    return type(env.base_env) in (EpisodicGymWrapper, EpisodicSerialEnv)
+    return type(env.base_env) in (MadeGymEnv, MadeSerialEnv)
 
 
 class PreviousAction(Transform):

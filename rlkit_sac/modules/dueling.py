@@ -101,8 +101,8 @@ class StochasticDuelingNetwork(TensorDictModuleBase):
         self.advantage_key = advantage_key or advantage_network.out_keys[-1]
         self._advantage_state_keys = [key for key in advantage_keys if key != self.action_key]
         states = [*map(unravel_key, value_network.in_keys), *self._advantage_state_keys]
-        self.state_keys = list(dict.fromkeys(states))
-        self.in_keys = [*self.state_keys, self.action_key, "loc", "scale"]
+        self.observed_keys = list(dict.fromkeys(states))
+        self.in_keys = [*self.observed_keys, self.action_key, "loc", "scale"]
         self.out_keys = ["state_value", "state_action_value"]
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:

@@ -147,7 +147,7 @@ class EnsembleOutput:
     """An output entry of R networks, evaluated for all of them at once.
 
     Perceptrons and sequences of perceptrons are evaluated with batched matrix products, other
-    networks with ``torch.vmap``. :meth:`find` chooses between the two once, so hooks that are
+    networks with ``torch.vmap``. :meth:`from_part` chooses between the two once, so hooks that are
     registered later have no effect on perceptrons.
 
     Attributes:
@@ -265,7 +265,7 @@ def evaluate_masked_perceptrons(
     The last layer computes only output k of action k.
 
     Args:
-        perceptron: a perceptron from :meth:`EnsembleOutput.find` that reads a masked action.
+        perceptron: a perceptron from :meth:`EnsembleOutput.from_part` that reads a masked action.
         weights: the parameters by name, each ``[R, …]``.
         inputs: all inputs except the action, ``[*, features]``, or ``[R, *, features]``.
         action: the action ``[*, D]``, or ``[R, *, D]``; the layers read it last.

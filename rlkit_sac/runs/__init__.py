@@ -18,7 +18,6 @@ from rlkit_sac.runs.export import export_policy as export_policy
 from rlkit_sac.runs.launch import Session as Session
 from rlkit_sac.runs.launch import read_config as read_config
 from rlkit_sac.runs.launch import run_recipe as run_recipe
-from rlkit_sac.runs.log import report as report
 from rlkit_sac.runs.machine import first_compiled_update as first_compiled_update
 from rlkit_sac.runs.machine import learner_group as learner_group
 from rlkit_sac.runs.machine import resolve_device as resolve_device

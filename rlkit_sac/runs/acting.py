@@ -50,7 +50,7 @@ class Act:
         self._has_mask = ACTION_MASK in policy.in_keys
         self._carried: dict[str, _CarriedEntry] = {}
         if self._task is not None:
-            self._carried = _carried_entries(policy, self._task.to_task.agent_space())
+            self._carried = _carried_entries(policy, self._task.act.agent_space())
         self._recorded: RecordedPolicy | None = None
 
     def __call__(
@@ -126,7 +126,7 @@ class Act:
         """
         inputs, outputs = dict(self.task.inputs), dict(self.task.outputs)
         if self._has_mask:
-            inputs[ACTION_MASK] = describe_tensor("bool", (self.task.to_task.num_choices,))
+            inputs[ACTION_MASK] = describe_tensor("bool", (self.task.act.num_choices,))
         if self._carried:
             inputs["is_init"] = describe_tensor("bool")
         for name, each in self._carried.items():
@@ -182,7 +182,7 @@ class Act:
         if action_mask is None:
             text = "call act(observation, action_mask=info['action_mask'])"
             raise ValueError(f"the policy chooses among allowed actions: {text}")
-        mask = self.task.to_task.allowed_choices(action_mask)
+        mask = self.task.act.allowed_choices(action_mask)
         if mask.shape[:-1] != front or not mask.any(-1).all():
             raise ValueError(
                 f"action_mask has the shape {list(mask.shape)}, wanted {[*front, mask.shape[-1]]} "

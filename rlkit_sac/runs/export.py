@@ -186,7 +186,7 @@ def _example(act: Act, number: int, step: int = 0, state: Any = None) -> tuple[A
     if state is not None:
         is_init = np.arange(number) == step - 1
     if ACTION_MASK in act.policy.in_keys:
-        mask = np.random.default_rng(step).random((number, act.task.to_task.num_choices or 0)) < 0.5
+        mask = np.random.default_rng(step).random((number, act.task.act.num_choices or 0)) < 0.5
         mask[:, step % mask.shape[1]] = True
     return space.sample(), state, is_init, mask
 
@@ -205,7 +205,7 @@ def _check(act: Act, file: File) -> None:
                 action, state = action
             wanted = [
                 (value, np.maximum(1, 0.5 * (of.high - of.low)) if isinstance(of, Box) else 0)
-                for _, of, value in leaves(act.task.to_task.space, action)
+                for _, of, value in leaves(act.task.act.space, action)
             ]
             wanted += [(value, np.maximum(1, np.abs(value))) for value in (state or {}).values()]
             for name, mine, (value, scale) in zip(names, found, wanted, strict=True):

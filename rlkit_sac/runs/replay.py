@@ -99,9 +99,9 @@ def make_replay(
         )
     if isinstance(replay, ReplayConfig) and replay.goals is not None:
         with prefix_errors("replay.goals"):
-            options = goal_arguments(env, replay.reward_function)
-        options |= {"strategy": replay.goals, "her_ratio": replay.her_ratio}
-        buffer.append_transform(HindsightTransform(buffer, **options))
+            goals = goal_arguments(env, replay.reward_function)
+        goals |= {"strategy": replay.goals, "her_ratio": replay.her_ratio}
+        buffer.append_transform(HindsightTransform(buffer, **goals))
     _check_first_sample(config)
     return buffer
 

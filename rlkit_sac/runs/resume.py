@@ -108,7 +108,7 @@ def task_facts(env: EnvBase) -> dict[str, Any]:
     return {"max_episode_steps": spec.max_episode_steps, "entry_point": made_by}
 
 
-def changes(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> list[str]:
+def inexact_reasons(info: Mapping[str, Any], facts: Mapping[str, Any], updates: int) -> list[str]:
     """Return the reasons why a resumed run differs from one in a single session; usually none.
 
     Args:

@@ -29,7 +29,7 @@ from rlkit_sac.runs.log import TrainingLog, report
 from rlkit_sac.runs.loggers import ProgressBar, RunLoggers
 from rlkit_sac.runs.machine import max_over_ranks, num_ranks, rank
 from rlkit_sac.runs.policy import policy_files
-from rlkit_sac.runs.resume import changes, task_facts
+from rlkit_sac.runs.resume import inexact_reasons, task_facts
 from rlkit_sac.runs.saving import Checkpoints
 from rlkit_sac.runs.stop import StopRequest, deferred_signals
 from rlkit_sac.runs.video import record_best
@@ -79,7 +79,7 @@ class TrainingRun:
             seed=evaluation_seed(config.seed),
             deterministic=config.evaluation.deterministic,
         )
-        self._before, self._updates_before, self._graphs, self._most_updates = 0, 0, 0, 1
+        self._frames_before, self._updates_before, self._graphs, self._most_updates = 0, 0, 0, 1
         self._updates_at_check = -1  # at the last call of _compiles_next
         self._apply_schedules = partial(
             apply_schedules, self._update, config.loss.schedules, config.update.schedules
@@ -118,7 +118,7 @@ class TrainingRun:
 
         Episodes are weighted by the present ``reward_weights`` of the loss.
         """
-        self._before, self._updates_before = self.frames, self.updates
+        self._frames_before, self._updates_before = self.frames, self.updates
         self._log.collected(
             batch,
             reward_weights=self._reward_weights,
@@ -158,7 +158,7 @@ class TrainingRun:
         Returns:
             Whether the policy was evaluated now and no earlier evaluation was better.
         """
-        due = self._evaluations.due(self._before, self.frames)
+        due = self._evaluations.due(self._frames_before, self.frames)
         return due and rank() == 0 and self._evaluate()
 
     def save_if_due(self, *, best: bool) -> None:
@@ -214,7 +214,7 @@ class TrainingRun:
             return
         if start is not None:
             checksum = write_config(self.path, dataclasses.replace(self._config, resume=None))
-            reasons += changes(directory.info, facts, self.updates)
+            reasons += inexact_reasons(directory.info, facts, self.updates)
             facts |= {"frames": self.frames, "updates": self.updates}
             facts |= {"resumed_at": start.frames, "exact": not reasons, "config_sha256": checksum}
         directory.begin(**facts)
@@ -246,7 +246,7 @@ class TrainingRun:
         return getattr(self._loss_module, "reward_weights", None)
 
     def _write_metrics_if_due(self) -> None:
-        if self._metrics.due(self._before, self.frames):
+        if self._metrics.due(self._frames_before, self.frames):
             self._log.write_metrics()
 
     def _evaluate(self) -> bool:

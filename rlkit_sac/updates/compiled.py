@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
-from tensordict import TensorDictBase
+from tensordict import NestedKey, TensorDictBase
 from torch import Tensor
 from torchrl.envs.utils import exploration_type
 from torchrl.objectives import LossModule
@@ -35,7 +35,6 @@ from rlkit_sac.graph import (
 from rlkit_sac.graph.compiler import clone_with_strides
 from rlkit_sac.updates.steps import Pass
 
-NestedKey: TypeAlias = str | tuple[str, ...]
 Result = TypeVar("Result")
 
 #: The largest number of graphs for a forward pass. Batches of different shapes, and changes of the

@@ -5,13 +5,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from rlkit_sac import config
-from rlkit_sac.config import acer, loss, update
+from rlkit_sac.config import loss, update
 from rlkit_sac.data.replay.buffer import StorageKind
 from rlkit_sac.functional.categorical import CategoricalSpace
 from rlkit_sac.functional.gaussian import GaussianSpace
 from rlkit_sac.functional.sac import CriticReduction, LossFunction
 from rlkit_sac.graph import MatmulPrecision
-from rlkit_sac.modules import ActionKind
 from rlkit_sac.modules.encoders import EncoderKind
 from rlkit_sac.modules.layers import ACTIVATIONS, LogStdMode
 from rlkit_sac.modules.temperature import AlphaParametrization
@@ -27,7 +26,6 @@ def choices(section: type, option: str) -> Any:
 @pytest.mark.parametrize(
     ("own", "owner"),
     [
-        (get_args(acer.ActionKind), get_args(ActionKind)),
         (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
         (get_args(loss.AlphaParametrization), get_args(AlphaParametrization)),
         (choices(config.LayersConfig, "activation"), ACTIVATIONS),

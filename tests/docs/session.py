@@ -20,6 +20,8 @@ from tests.docs.use import use_all
 LEFT_OUT = {
     r"(pip|\.venv/bin/pip|python -m venv|\. \.venv/bin/activate)\b": "installs packages",
     r"rlkit-sac train \w+ --config minatar": "needs a package under the GPL",
+    r"rlkit-sac train sac .*(fetch_|PointMaze)": "needs the extra robotics, with an older MuJoCo",
+    r"python recipes/benchmarks/gpu.py": "needs a GPU",
 }
 # What a page's commands need that the page does not make, and numbers that would take too long.
 REPLACED = {

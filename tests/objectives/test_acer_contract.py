@@ -1,10 +1,11 @@
 """ACER's loss as a part of TorchRL: keys, refusals, copies, shared trunks."""
 
 import copy
+from dataclasses import dataclass
 
 import pytest
 import torch
-from tensordict import TensorDict
+from tensordict import NestedKey, TensorDict
 from torchrl.envs.utils import ExplorationType, set_exploration_type
 
 from rlkit_sac.objectives import ACERLoss
@@ -147,15 +148,31 @@ def test_keys(kind: str, make: str) -> None:
     behavior = ["logits"] if kind == "discrete" else ["loc", "scale"]
     assert loss.in_keys == [
         "action",
-        "observation",
         ("next", "reward"),
         ("next", "done"),
         ("next", "terminated"),
+        "observation",
         ("next", "observation"),
         *(("behavior", name) for name in behavior),
     ]
     assert loss.out_keys == [*LOSSES, "kl", "entropy", "value"]
     assert set(loss(make_segments(kind, 2, 3)).keys()) == set(loss.out_keys)
+
+
+class WithCosts(ACERLoss):
+    @dataclass
+    class _AcceptedKeys(ACERLoss._AcceptedKeys):
+        cost: NestedKey = "cost"
+
+    default_keys = _AcceptedKeys
+    outcomes = (*ACERLoss.outcomes, "cost")
+
+
+def test_a_subclass_reads_its_own_outcomes() -> None:
+    loss = WithCosts(**acer_networks("discrete"))
+    assert ("next", "cost") in loss.in_keys
+    loss.set_keys(cost="price")
+    assert ("next", "price") in loss.in_keys
 
 
 def test_set_keys() -> None:

@@ -28,7 +28,6 @@ from rlkit_sac.objectives.batch import (
     check_index,
     check_reward,
     find_sequence_ends,
-    unravel_keys,
 )
 from rlkit_sac.objectives.checks import check_writes, find_discrete_spec
 from rlkit_sac.objectives.contract import LossContract
@@ -346,7 +345,7 @@ class SegmentLoss(LossContract):
         """Return the entries that the critic reads at a state. The actor may write some of them."""
         critic = self.critic_network
         if isinstance(critic, StochasticDuelingNetwork):
-            return critic.state_keys
+            return critic.observed_keys
         return [unravel_key(key) for key in critic.in_keys]
 
     def _written_keys(self) -> set[NestedKey]:
@@ -366,10 +365,7 @@ class SegmentLoss(LossContract):
         return {unravel_key(self.tensor_keys.action): "action"}
 
     def _batch_keys(self) -> list[NestedKey]:
-        keys, batch_keys = self.tensor_keys, self._find_transition_keys()
-        outcomes = (keys.reward, keys.done, keys.terminated)
-        next_keys = (("next", key) for key in (*outcomes, *batch_keys.next_states))
-        return unravel_keys(keys.action, *batch_keys.states, *next_keys, *self._behavior_keys())
+        return [*super()._batch_keys(), *self._behavior_keys()]
 
 
 def _check_critic(critic: TensorDictModuleBase, kind: str, action_key: NestedKey) -> None:

@@ -55,7 +55,7 @@ class CriticTerms(NamedTuple):
 
 @dataclass(frozen=True)
 class SACTransitions(Transitions):
-    """A batch ``[*]`` that has been checked.
+    """Transitions, with the target critics whose memories read them.
 
     Attributes:
         target_critics: the target critics whose memories read the batch; ``None`` without memories.

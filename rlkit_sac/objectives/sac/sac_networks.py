@@ -363,7 +363,9 @@ class SACNetworks(LossContract):
             keys += diagnostic_keys(self.num_qvalue_nets, self.critics.head.diagnostics)
         return keys
 
-    def _memory_passes(self, batch: SACTransitions, with_targets: bool) -> Iterator[MemoryPass]:
+    def _memory_passes(
+        self, transitions: SACTransitions, with_targets: bool
+    ) -> Iterator[MemoryPass]:
         next_grad = self.policy_loss_steps != "first"
         for name, network in self.recurrent.items():
             live = self._members(network.network, getattr(self, f"{name}_params"))
@@ -374,7 +376,7 @@ class SACNetworks(LossContract):
             )
             if with_targets and name in self.target_networks:
                 target = f"target_{name}"
-                members = batch.target_critics
+                members = transitions.target_critics
                 if members is None:
                     members = self._members(network.network, getattr(self, f"{target}_params"))
                 yield MemoryPass(network, target, members, at_states=False, grad=False)
