@@ -28,14 +28,12 @@ from rlkit_sac.modules.distributions import check_log_prob
 from rlkit_sac.modules.masked_critic import check_mask
 from rlkit_sac.modules.priors.parts import PartwisePrior
 from rlkit_sac.modules.temperature import Temperature
-from rlkit_sac.objectives.checks import (
-    NEEDS_SPEC,
+from rlkit_sac.objectives.checks import NEEDS_SPEC, find_action_spec, find_discrete_spec
+from rlkit_sac.objectives.sac.target_entropy import (
     TargetEntropy,
     continuous_entropy_target,
     default_target_kld,
     discrete_entropy_target,
-    find_action_spec,
-    find_discrete_spec,
     refuse_target_entropy_with_prior,
     warn_if_impossible,
 )
