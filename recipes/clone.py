@@ -22,7 +22,7 @@ from torchrl.data import Bounded, TensorSpec
 from torchrl.envs import EnvBase
 
 from rlkit_sac import runs
-from rlkit_sac.config import EnvConfig, LayersConfig, NormalizationConfig, PositiveInt, Seed
+from rlkit_sac.config import BaseNetworkConfig, EnvConfig, NormalizationConfig, PositiveInt, Seed
 from rlkit_sac.config.options import PositiveFloat, Widths
 from rlkit_sac.data import example_transition, make_replay_buffer
 from rlkit_sac.envs import closing_env, describe_task, make_env, observation_layout
@@ -113,7 +113,7 @@ def clone(data: TensorDictBase, env: EnvBase, config: CloneConfig) -> TensorDict
         prior_data=rows,
         device=env.device,
     )
-    size = runs.observation_inputs(LayersConfig(), env)
+    size = runs.observation_inputs(BaseNetworkConfig(), env)
     actors = [make_actor(size, key, spec, config) for key, spec in action_specs.items()]
     normalization = NormalizationConfig(observations=config.normalize_observations, clip=None)
     normalizer = runs.make_normalizers(normalization, env, gamma=0.99).get("observation_normalizer")

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rlkit_sac.config.collection import FramesConfig, StorageConfig
-from rlkit_sac.config.loss import ReturnConfig
+from rlkit_sac.config.collection import BaseCollectorConfig, BaseReplayConfig
+from rlkit_sac.config.loss import BaseLossConfig
 from rlkit_sac.config.network import GaussianHeadConfig
 from rlkit_sac.config.options import (
     ModestInt,
@@ -20,11 +20,11 @@ from rlkit_sac.config.options import (
     Widths,
 )
 from rlkit_sac.config.run import WarmStartConfig
-from rlkit_sac.config.update import StepConfig
+from rlkit_sac.config.update import BaseUpdateConfig
 
 
 @dataclass
-class ACERCollectorConfig(FramesConfig):
+class ACERCollectorConfig(BaseCollectorConfig):
     """Options of the collection of segments.
 
     >>> ACERCollectorConfig(t_max=20).batch_frames(num_envs=8)
@@ -49,7 +49,7 @@ class ACERCollectorConfig(FramesConfig):
 
 
 @dataclass
-class ACERReplayConfig(StorageConfig):
+class ACERReplayConfig(BaseReplayConfig):
     """Size and place of the replay buffer.
 
     >>> ACERReplayConfig().batch_size
@@ -92,7 +92,7 @@ class ACERNetworkConfig(GaussianHeadConfig):
 
 
 @dataclass
-class ACERLossConfig(ReturnConfig):
+class ACERLossConfig(BaseLossConfig):
     """Options of the loss of actor-critic with experience replay.
 
     >>> ACERLossConfig().truncation_threshold
@@ -133,7 +133,7 @@ class ACERLossConfig(ReturnConfig):
 
 
 @dataclass
-class ACERUpdateConfig(StepConfig):
+class ACERUpdateConfig(BaseUpdateConfig):
     """Options of the updates: learning rate, number and data.
 
     >>> list(ACERUpdateConfig(n_times_replay=1.5, poisson=False).errors())

@@ -113,10 +113,10 @@ class EnvConfig:
 
 
 @dataclass
-class FramesConfig:
+class BaseCollectorConfig:
     """Options of the collection of frames in every recipe.
 
-    >>> FramesConfig(total_frames=500).batch_frames(num_envs=4)
+    >>> BaseCollectorConfig(total_frames=500).batch_frames(num_envs=4)
     4
     """
 
@@ -147,7 +147,7 @@ class FramesConfig:
 
 
 @dataclass
-class CollectorConfig(FramesConfig):
+class CollectorConfig(BaseCollectorConfig):
     """Options of the collection of frames, and of the start of learning.
 
     >>> CollectorConfig(total_frames=500).init_random_frames
@@ -176,10 +176,10 @@ class CollectorConfig(FramesConfig):
 
 
 @dataclass
-class StorageConfig:
+class BaseReplayConfig:
     """Size and place of the replay buffer, in every recipe.
 
-    >>> StorageConfig(capacity=1000).storage
+    >>> BaseReplayConfig(capacity=1000).storage
     'tensor'
     """
 
@@ -207,7 +207,7 @@ class StorageConfig:
 
 
 @dataclass
-class ReplayConfig(StorageConfig):
+class ReplayConfig(BaseReplayConfig):
     """Size and place of the replay buffer, and options of sampling.
 
     >>> list(ReplayConfig(capacity=100).errors())

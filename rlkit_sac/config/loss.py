@@ -21,10 +21,10 @@ AlphaParametrization = Literal["log", "exp", "direct"]
 
 
 @dataclass
-class ReturnConfig:
+class BaseLossConfig:
     """Options of the return, in every loss.
 
-    >>> ReturnConfig(gamma=0.9).reward_scale
+    >>> BaseLossConfig(gamma=0.9).reward_scale
     1.0
     """
 
@@ -53,7 +53,7 @@ class ReturnConfig:
 
 
 @dataclass
-class LossConfig(ReturnConfig):
+class LossConfig(BaseLossConfig):
     """Options of the soft actor-critic losses for all action spaces.
 
     >>> LossConfig(gamma=0.9).num_qvalue_nets

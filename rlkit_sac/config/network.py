@@ -12,10 +12,10 @@ from rlkit_sac.config.options import PositiveFloat, PositiveInt, UnitFloat, Widt
 
 
 @dataclass
-class LayersConfig:
+class BaseNetworkConfig:
     """The layers of each network, in every recipe.
 
-    >>> LayersConfig(num_cells=[64, 64]).activation
+    >>> BaseNetworkConfig(num_cells=[64, 64]).activation
     'relu'
     """
 
@@ -65,7 +65,7 @@ class LayersConfig:
 
 
 @dataclass
-class NetworkConfig(LayersConfig):
+class NetworkConfig(BaseNetworkConfig):
     """The networks, with layer normalization, dropout and atoms of the critics.
 
     >>> NetworkConfig(num_cells=[64, 64]).critic_layer_norm
@@ -92,7 +92,7 @@ class NetworkConfig(LayersConfig):
 
 
 @dataclass
-class GaussianHeadConfig(LayersConfig):
+class GaussianHeadConfig(BaseNetworkConfig):
     """The layers of each network, and the Gaussian head of the actor.
 
     >>> list(GaussianHeadConfig(log_std_min=3.0).errors())

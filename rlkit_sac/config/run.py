@@ -10,17 +10,17 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from rlkit_sac.config.collection import (
+    BaseCollectorConfig,
+    BaseReplayConfig,
     CollectorConfig,
     EnvConfig,
-    FramesConfig,
     ReplayConfig,
-    StorageConfig,
     WorkersConfig,
 )
-from rlkit_sac.config.loss import LossConfig, ReturnConfig
-from rlkit_sac.config.network import LayersConfig, NetworkConfig, NormalizationConfig
+from rlkit_sac.config.loss import BaseLossConfig, LossConfig
+from rlkit_sac.config.network import BaseNetworkConfig, NetworkConfig, NormalizationConfig
 from rlkit_sac.config.options import PositiveFloat, PositiveInt, Seed, UnitFloat
-from rlkit_sac.config.update import StepConfig, UpdateConfig
+from rlkit_sac.config.update import BaseUpdateConfig, UpdateConfig
 
 #: Longest rows for which the update of a memory is compiled, since each step adds to the graph.
 LONGEST_COMPILED_ROW = 16
@@ -193,12 +193,12 @@ class BaseRunConfig:
     """
 
     env: EnvConfig = field(default_factory=EnvConfig)
-    collector: FramesConfig = field(default_factory=FramesConfig)
+    collector: BaseCollectorConfig = field(default_factory=BaseCollectorConfig)
     workers: WorkersConfig = field(default_factory=WorkersConfig)
-    replay: StorageConfig = field(default_factory=StorageConfig)
-    network: LayersConfig = field(default_factory=LayersConfig)
-    loss: ReturnConfig = field(default_factory=ReturnConfig)
-    update: StepConfig = field(default_factory=StepConfig)
+    replay: BaseReplayConfig = field(default_factory=BaseReplayConfig)
+    network: BaseNetworkConfig = field(default_factory=BaseNetworkConfig)
+    loss: BaseLossConfig = field(default_factory=BaseLossConfig)
+    update: BaseUpdateConfig = field(default_factory=BaseUpdateConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     seed: Seed = 0

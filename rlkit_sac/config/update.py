@@ -18,10 +18,10 @@ _ValueStep: TypeAlias = Literal["joint", "actor", "qvalue", "value", "alpha", "t
 
 
 @dataclass
-class StepConfig:
+class BaseUpdateConfig:
     """Options of the update in every recipe.
 
-    >>> StepConfig().target_update_tau
+    >>> BaseUpdateConfig().target_update_tau
     0.005
     """
 
@@ -63,7 +63,7 @@ class StepConfig:
 
 
 @dataclass
-class UpdateConfig(StepConfig):
+class UpdateConfig(BaseUpdateConfig):
     """Options of the gradient steps: learning rates, number per frame, and order.
 
     >>> list(UpdateConfig(order=["joint", "actor", "target"]).errors())

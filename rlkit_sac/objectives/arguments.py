@@ -12,7 +12,7 @@ from tensordict.nn import TensorDictModuleBase
 from torch import nn
 from torchrl.data import TensorSpec
 
-from rlkit_sac.config.loss import ReturnConfig
+from rlkit_sac.config.loss import BaseLossConfig
 from rlkit_sac.config.options import NonNegativeInt, check_config, check_values, options_of
 from rlkit_sac.errors import ConfigError
 from rlkit_sac.modules.normalization import ObservationNormalizer, RewardNormalizer
@@ -146,7 +146,9 @@ def _replace_functions_by_auto(value: Any) -> Any:
     return "auto" if callable(value) else value
 
 
-def add_options(section: type[ReturnConfig], others: type[LossOptions]) -> Callable[[Class], Class]:
+def add_options(
+    section: type[BaseLossConfig], others: type[LossOptions]
+) -> Callable[[Class], Class]:
     """Return a class decorator that shows the options in the signature of a loss.
 
     Args:

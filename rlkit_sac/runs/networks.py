@@ -11,7 +11,7 @@ from torch import nn
 from torchrl.data import Categorical
 from torchrl.envs import EnvBase
 
-from rlkit_sac.config import LayersConfig, NetworkConfig, NormalizationConfig
+from rlkit_sac.config import BaseNetworkConfig, NetworkConfig, NormalizationConfig
 from rlkit_sac.envs import critic_layout, observation_layout, reward_dim
 from rlkit_sac.envs.observations import CRITIC_OBSERVATION
 from rlkit_sac.errors import ConfigError, prefix_errors
@@ -34,7 +34,7 @@ def has_images(env: EnvBase) -> bool:
     return any("scale" in entry for entry in observation_layout(env))
 
 
-def build_network(config: LayersConfig, default: Callable[..., _M], **arguments: Any) -> _M:
+def build_network(config: BaseNetworkConfig, default: Callable[..., _M], **arguments: Any) -> _M:
     """Return a network by ``config.builder``, or by the function of the package.
 
     Args:
@@ -46,7 +46,8 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
         ConfigError: if the builder made no network.
 
     >>> from rlkit_sac.modules import categorical_actor
-    >>> build_network(LayersConfig(), categorical_actor, observation_dim=3, num_actions=2).out_keys
+    >>> sizes = {"observation_dim": 3, "num_actions": 2}
+    >>> build_network(BaseNetworkConfig(), categorical_actor, **sizes).out_keys
     ['logits', 'action']
     """
     if config.builder is None:
@@ -56,7 +57,7 @@ def build_network(config: LayersConfig, default: Callable[..., _M], **arguments:
         return cast(_M, custom_network(config.builder, default.__name__, arguments))
 
 
-def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
+def memory_options(config: BaseNetworkConfig, env: EnvBase) -> MemoryOptions | None:
     """Return the argument ``memory`` of a builder; a memory also reads the previous action.
 
     Args:
@@ -64,7 +65,7 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
         env: the environment for training.
 
     >>> from rlkit_sac.envs import make_env
-    >>> memory_options(LayersConfig(memory="gru"), make_env("CartPole-v1"))
+    >>> memory_options(BaseNetworkConfig(memory="gru"), make_env("CartPole-v1"))
     {'kind': 'gru', 'size': 64, 'layers': 1, 'action_dim': 0, 'num_actions': 2}
     """
     if config.memory == "none":
@@ -81,7 +82,7 @@ def memory_options(config: LayersConfig, env: EnvBase) -> MemoryOptions | None:
     }
 
 
-def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+def observation_inputs(config: BaseNetworkConfig, env: EnvBase) -> int | EncoderOptions:
     """Return the argument ``observation_dim`` of networks: the length of a vector, or an encoder.
 
     Networks that share an encoder read its features.
@@ -91,23 +92,23 @@ def observation_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptio
         env: the environment with the observations.
 
     >>> from rlkit_sac.envs import make_env
-    >>> observation_inputs(LayersConfig(), make_env("CartPole-v1"))
+    >>> observation_inputs(BaseNetworkConfig(), make_env("CartPole-v1"))
     4
     """
     return _inputs(config, env, observation_layout(env))
 
 
-def critic_inputs(config: LayersConfig, env: EnvBase) -> int | EncoderOptions:
+def critic_inputs(config: BaseNetworkConfig, env: EnvBase) -> int | EncoderOptions:
     """Return the same as :func:`observation_inputs`, for critics, which may read more.
 
     >>> from rlkit_sac.envs import make_env
-    >>> critic_inputs(LayersConfig(), make_env("CartPole-v1"))
+    >>> critic_inputs(BaseNetworkConfig(), make_env("CartPole-v1"))
     4
     """
     return _inputs(config, env, critic_layout(env))
 
 
-def _inputs(config: LayersConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
+def _inputs(config: BaseNetworkConfig, env: EnvBase, layout: Any) -> int | EncoderOptions:
     if is_single_vector(layout) and layout[0]["key"] == "observation":
         return int(layout[0]["shape"][0])
     if getattr(config, "shared_encoder", False):

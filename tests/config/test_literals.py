@@ -28,8 +28,8 @@ def choices(section: type, option: str) -> Any:
     [
         (get_args(update.MatmulPrecision), get_args(MatmulPrecision)),
         (get_args(loss.AlphaParametrization), get_args(AlphaParametrization)),
-        (choices(config.LayersConfig, "activation"), ACTIVATIONS),
-        (choices(config.LayersConfig, "encoder"), get_args(EncoderKind)),
+        (choices(config.BaseNetworkConfig, "activation"), ACTIVATIONS),
+        (choices(config.BaseNetworkConfig, "encoder"), get_args(EncoderKind)),
         (choices(config.GaussianNetworkConfig, "log_std_mode"), get_args(LogStdMode)),
         (choices(config.ReplayConfig, "storage"), get_args(StorageKind)),
         (choices(config.LossConfig, "loss_function"), get_args(LossFunction)),

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rlkit_sac.config import EnvConfig, EvaluationConfig, FramesConfig, LoggingConfig, Seed
+from rlkit_sac.config import BaseCollectorConfig, EnvConfig, EvaluationConfig, LoggingConfig, Seed
 from rlkit_sac.errors import BatchError, ConfigError, RunError
 from rlkit_sac.runs import RunDirectory, run_recipe
 from rlkit_sac.runs.stop import TIME_LIMIT_CODE, Interrupted, StopRequest, deferred_signals
@@ -18,7 +18,9 @@ class Config:
     """Evaluations of a given value, and what goes wrong."""
 
     env: EnvConfig = field(default_factory=EnvConfig)
-    collector: FramesConfig = field(default_factory=lambda: FramesConfig(total_frames=100))
+    collector: BaseCollectorConfig = field(
+        default_factory=lambda: BaseCollectorConfig(total_frames=100)
+    )
     evaluation: EvaluationConfig = field(default_factory=lambda: EvaluationConfig(interval=10))
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     seed: Seed = 0
