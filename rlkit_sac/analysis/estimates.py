@@ -57,8 +57,8 @@ class Estimator:
     def __post_init__(self) -> None:
         if self.statistic not in ("mean", "iqm"):
             raise ConfigError(f"statistic is {self.statistic!r}; choose 'mean' or 'iqm'")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence is {self.confidence}; give a number between 0 and 1")
+        if not (isinstance(self.confidence, float | np.number) and 0 < self.confidence < 1):
+            raise ConfigError(f"confidence is {self.confidence!r}; give a number between 0 and 1")
 
     def value(self, *strata: Floats) -> Floats:
         """Return the statistic over all runs.

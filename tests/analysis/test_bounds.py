@@ -9,7 +9,7 @@ from rlkit_sac.errors import ConfigError
 # What each argument cannot be, wherever it is one.
 WRONG = {
     "last": [0, -1, 9],
-    "confidence": [0, 1, 95, -0.5, np.nan, True],
+    "confidence": [0, 1, 95, -0.5, np.nan, "0.9", True],
     "statistic": ["median", None, np.median],
     "references": [(1.0, 1.0), (0.0,), (0.0, 0.5, 1.0), "ab", 3.0],
     "data": ["runs", None],
